@@ -1,8 +1,8 @@
-//! The protocol of core's table under every interleaving of threads, and every stale value that
-//! the memory model allows.
+//! Model tests of core's table: every interleaving of a few threads, and every stale value that the
+//! memory model allows.
 //!
-//! The files that say how slots are found, claimed and drained are core's own. Only the memory
-//! below them is loom's, and the loop above them is written again in `model.rs`.
+//! The files that find, claim and drain slots are core's own. Only the memory below them is loom's,
+//! and the loop above them is reimplemented in `model.rs`.
 #![cfg(test)]
 
 mod busy;

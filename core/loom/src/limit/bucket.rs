@@ -1,4 +1,4 @@
-//! What the protocol knows of buckets, in the place of core's module.
+//! The items of core's module that the protocol needs.
 
 pub(crate) type Tat = u64;
 

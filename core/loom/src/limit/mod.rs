@@ -1,3 +1,3 @@
-//! As in core, so that its files find `crate::limit::bucket`.
+//! Provides the path `crate::limit::bucket`, which core's files use.
 
 pub(crate) mod bucket;

@@ -1,5 +1,5 @@
-//! A slot in loom's memory, in the place of core's module. Loom's atomics have 64 bits, so every
-//! field is narrower than in core; what would not fit is a mutation of the model.
+//! A slot in loom's memory, which replaces core's module. Loom's atomics have 64 bits, so every
+//! field is narrower than in core. A value that does not fit is a bug in the model.
 
 use std::ptr;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use super::monitor;
 use super::mutation::Mutation;
 use super::slot::{Head, Mark, RULES, Slot};
 
-/// Hardly a wait: another's claim is overruled at every step of it.
+/// A single poll. Loom tries every moment at which the other claim can be cancelled.
 pub(super) const CLAIM_SPINS: usize = 1;
 
 const TAT_BITS: u32 = 40;
@@ -25,7 +25,7 @@ const RULE_AT: u32 = PENDING_AT + PENDING_BITS;
 const DISPLACED_AT: u32 = RULE_AT + RULE_BITS;
 const FINGERPRINT_AT: u32 = DISPLACED_AT + DISPLACED_BITS;
 
-/// The rule index of a reserved slot, there and here.
+/// The rule index of a reserved slot, in core and in the narrow slot.
 const RESERVED: u16 = RULES as u16 - 1;
 const NARROW_RESERVED: u16 = (1 << RULE_BITS) - 1;
 
@@ -43,7 +43,7 @@ impl Cell {
         widen(self.0.load(Ordering::Acquire))
     }
 
-    /// As on x86-64: the two halves are of two moments.
+    /// The halves are loaded separately, as on x86-64, so the value may be torn.
     pub(super) fn load_torn(&self, head: Head) -> Slot {
         let tail = self.load().0 as u64;
         Slot(u128::from(head.0) << 64 | u128::from(tail))
@@ -70,7 +70,7 @@ impl Cell {
         Head((self.load().0 >> 64) as u64)
     }
 
-    /// For `Line`, of which the models use less than core.
+    /// `Line` needs it, but the models do not use it.
     #[allow(dead_code, reason = "as above")]
     pub(super) fn prefetch(&self) {}
 }
@@ -81,7 +81,7 @@ fn field(value: u64, bits: u32, at: u32) -> u64 {
 }
 
 fn narrow(slot: Slot) -> u64 {
-    assert!(slot.rule() != NARROW_RESERVED, "that index is taken");
+    assert!(slot.rule() != NARROW_RESERVED, "this index marks a reserved slot");
     let rule = if slot.rule() == RESERVED { NARROW_RESERVED } else { slot.rule() };
     field(slot.mark().fingerprint_bits(), FINGERPRINT_BITS, FINGERPRINT_AT)
         | field(slot.mark().is_displaced().into(), DISPLACED_BITS, DISPLACED_AT)
@@ -103,7 +103,7 @@ fn widen(bits: u64) -> Slot {
 }
 
 #[test]
-fn narrow_and_wide_say_the_same() {
+fn narrow_and_widen_are_inverse() {
     for mark in [Mark::new(0), Mark::new(0x55), Mark::new(0x7f).displaced()] {
         for (rule, pending, tat) in [(1, 0, 0), (14, 4095, (1 << 40) - 1), (10, 0xaaa, 0xaa)] {
             let slot = Slot::new(mark, rule, pending, tat);

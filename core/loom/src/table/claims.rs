@@ -1,5 +1,5 @@
 //! Threads that claim a slot for the same tag: in one slot, in two slots of a line, in two lines,
-//! and some that die on the way.
+//! and some that are killed during the claim.
 
 use super::model::{Act, Actor, Charge, Model, NOW, PAST, explore};
 use super::mutation::Mutation;
@@ -7,10 +7,10 @@ use super::slot::{Mark, Slot};
 
 const TAG: u64 = 2;
 const OTHER: u64 = 4;
-/// More tags with the same home.
+/// More tags with the same home line.
 const CROWD: [u64; 4] = [10, 12, 14, 16];
 
-/// A moment at which `SOON` is past.
+/// A time at which a TAT of `SOON` is in the past.
 const LATER: u64 = NOW + 10;
 const SOON: u64 = NOW + 5;
 
@@ -21,20 +21,20 @@ type Prepare = fn(&Actor);
 
 const EMPTY: Prepare = |_| {};
 
-/// Both choose the third slot: there the home line becomes crowded.
+/// Both claims choose the third slot, where the home line becomes crowded.
 const TWO_LIVE: Prepare = |actor| {
     actor.put(CROWD[0], 0, NOW + 50);
     actor.put(CROWD[1], 1, NOW + 50);
 };
 
-/// Both choose the second line.
+/// Both claims choose the second line.
 const THREE_LIVE: Prepare = |actor| {
     TWO_LIVE(actor);
     actor.put(CROWD[2], 2, NOW + 50);
 };
 
-/// Who asks now chooses the second slot, who asks later the first. Other rules: of those none is
-/// better than the first.
+/// An actor at `NOW` chooses slot 1, an actor at `LATER` slot 0. The rules of the slots differ, so
+/// their TATs are not compared.
 const TWO_SLOTS: Prepare = |actor| {
     actor.put(CROWD[0], 0, SOON);
     actor.put_slot(CROWD[1], 1, Slot::new(Mark::new(CROWD[1]), 2, 0, PAST));
@@ -42,7 +42,7 @@ const TWO_SLOTS: Prepare = |actor| {
     actor.put_slot(CROWD[3], 3, Slot::new(Mark::new(CROWD[3]), 3, 0, PAST));
 };
 
-/// Who asks now chooses the second line, who asks later the home line.
+/// An actor at `NOW` chooses the second line, an actor at `LATER` the home line.
 const TWO_LINES: Prepare = |actor| {
     actor.put(CROWD[0], 0, SOON);
     actor.put(CROWD[1], 1, NOW + 50);
@@ -64,13 +64,13 @@ const CHARGE_LATER: Act = |actor| _ = actor.charge(Charge { fresh: LATER, ..ONE 
 const TWO_CHARGES: &[Act] = &[CHARGE_NOW, CHARGE_LATER];
 
 #[test]
-fn two_claims_admit_the_burst_and_no_more() {
+fn two_claims_admit_exactly_the_burst() {
     EVERY.into_iter().for_each(|prepare| admits(Mutation::None, prepare, TWO_CHARGES, 1));
 }
 
-/// One of the two asks once more after its claim.
+/// One of the two threads charges a second time after its claim.
 #[test]
-fn two_claims_and_a_hit_admit_the_burst_and_no_more() {
+fn two_claims_and_a_check_admit_exactly_the_burst() {
     const CHARGE_TWICE: Act = |actor| {
         actor.charge(ONE_OF_TWO);
         actor.charge(ONE_OF_TWO);
@@ -82,7 +82,7 @@ fn two_claims_and_a_hit_admit_the_burst_and_no_more() {
 }
 
 #[test]
-fn three_claims_admit_the_burst_and_no_more() {
+fn three_claims_admit_exactly_the_burst() {
     const NOW_OF_TWO: Act = |actor| _ = actor.charge(ONE_OF_TWO);
     const LATER_OF_TWO: Act = |actor| _ = actor.charge(Charge { fresh: LATER, ..ONE_OF_TWO });
     let acts = &[NOW_OF_TWO, LATER_OF_TWO, NOW_OF_TWO];
@@ -91,64 +91,64 @@ fn three_claims_admit_the_burst_and_no_more() {
     }
 }
 
-/// So that the mistakes below are the only ones made there.
+/// Control for the mutations below, which use the reimplemented claim.
 #[test]
-fn the_claim_written_again_is_no_mistake() {
+fn the_reimplemented_claim_is_correct() {
     EVERY.into_iter().for_each(|prepare| admits(Mutation::Rewritten, prepare, TWO_CHARGES, 1));
     home_crowded_meanwhile(Mutation::Rewritten);
 }
 
 #[test]
 #[should_panic(expected = "two buckets of 2")]
-fn a_bucket_put_there_at_once_is_noticed() {
+fn a_claim_without_a_reservation_is_detected() {
     admits(Mutation::NoReservation, TWO_SLOTS, TWO_CHARGES, 1);
 }
 
 #[test]
 #[should_panic(expected = "two buckets of 2")]
-fn no_second_look_is_noticed() {
+fn a_claim_without_a_second_search_is_detected() {
     admits(Mutation::NoSecondLook, TWO_SLOTS, TWO_CHARGES, 1);
 }
 
 #[test]
 #[should_panic(expected = "two buckets of 2")]
-fn another_claim_that_may_go_on_is_noticed() {
+fn a_claim_that_cancels_no_others_is_detected() {
     admits(Mutation::NoCancel, TWO_SLOTS, TWO_CHARGES, 1);
 }
 
 #[test]
 #[should_panic(expected = "two buckets of 2")]
-fn a_second_look_at_home_only_is_noticed() {
+fn a_second_search_of_the_home_line_only_is_detected() {
     admits(Mutation::HomeOnly, TWO_LINES, TWO_CHARGES, 1);
 }
 
 #[test]
 #[should_panic(expected = "two buckets of 2")]
-fn a_second_look_without_a_fence_is_noticed() {
+fn a_second_search_of_one_line_without_a_fence_is_detected() {
     admits(Mutation::NoFence, TWO_SLOTS, TWO_CHARGES, 1);
 }
 
 #[test]
 #[should_panic(expected = "two buckets of 2")]
-fn a_second_look_at_two_lines_without_a_fence_is_noticed() {
+fn a_second_search_of_two_lines_without_a_fence_is_detected() {
     admits(Mutation::NoFence, TWO_LINES, TWO_CHARGES, 1);
 }
 
 #[test]
 #[should_panic(expected = "two buckets of 2")]
-fn a_reservation_that_counts_as_a_bucket_is_noticed() {
+fn a_reservation_that_counts_as_a_bucket_is_detected() {
     admits(Mutation::ReservedIsFound, TWO_SLOTS, TWO_CHARGES, 1);
 }
 
 #[test]
 #[should_panic(expected = "debt of 2")]
-fn a_swap_that_does_not_compare_is_noticed() {
+fn a_swap_that_does_not_compare_is_detected() {
     let acts: &[Act] = &[|actor| actor.update(TAG, 3, 0), |actor| actor.update(TAG, 5, 0)];
     explore(Mutation::NoCompare, EMPTY, acts, |_| {});
 }
 
-/// Another tag makes the home line crowded while a claim is under way there, so that the next
-/// claim goes elsewhere.
+/// Another tag crowds the home line while a claim is in progress there, so the next claim is
+/// displaced.
 fn home_crowded_meanwhile(mutation: Mutation) {
     let acts: &[Act] = &[
         |actor| actor.update(TAG, 3, 0),
@@ -168,23 +168,23 @@ fn home_crowded_meanwhile(mutation: Mutation) {
 }
 
 #[test]
-fn a_claim_sent_away_meets_the_one_at_home() {
+fn a_displaced_claim_sees_the_claim_in_the_home_line() {
     home_crowded_meanwhile(Mutation::None);
 }
 
 #[test]
 #[should_panic(expected = "two buckets of 2")]
-fn a_claim_sent_away_unseen_is_noticed() {
+fn a_displaced_claim_that_is_not_seen_is_detected() {
     home_crowded_meanwhile(Mutation::HomeOnly);
 }
 
 #[test]
 #[should_panic(expected = "two buckets of 2")]
-fn a_claim_sent_away_without_a_fence_is_noticed() {
+fn a_displaced_claim_without_a_fence_is_detected() {
     home_crowded_meanwhile(Mutation::NoFence);
 }
 
-/// A claim is told to give up, and before it hears of that, a third one reserves its slot.
+/// A claim is cancelled. Before it notices, a third claim reserves the same slot.
 fn reserved_again(mutation: Mutation) {
     let acts: &[Act] = &[CHARGE_LATER, |actor| {
         actor.charge(ONE);
@@ -194,29 +194,29 @@ fn reserved_again(mutation: Mutation) {
 }
 
 #[test]
-fn a_claim_told_to_give_up_does_so_although_its_slot_is_reserved_again() {
+fn a_cancelled_claim_gives_up_although_its_slot_is_reserved_again() {
     reserved_again(Mutation::None);
 }
 
 #[test]
 #[should_panic(expected = "two buckets of 2")]
-fn claims_that_cannot_be_told_apart_are_noticed() {
+fn claims_with_equal_tokens_are_detected() {
     reserved_again(Mutation::OneToken);
 }
 
-/// A reservation that was left, in the first slot.
+/// The first slot has a reservation that a killed thread left.
 const LEFT: Prepare = |actor| actor.put_slot(TAG, 0, Slot::reserved(Mark::new(TAG), 9));
 const GIVEN_UP: Prepare =
     |actor| actor.put_slot(TAG, 0, Slot::reserved(Mark::new(TAG), 9).given_up());
 
 #[test]
-fn what_a_dead_claim_left_is_taken_over() {
+fn the_reservation_of_a_killed_claim_is_taken_over() {
     for prepare in [LEFT, GIVEN_UP] {
         admits(Mutation::None, prepare, TWO_CHARGES, 1);
     }
 }
 
-/// A claim is given up in a line that has sent another tag away.
+/// A claim gives up in a line that has displaced another tag.
 fn given_up(mutation: Mutation) {
     let acts: &[Act] = &[|actor| actor.claim_late(ONE), |actor| actor.update(OTHER, 7, 0)];
     let prepare = |actor: &Actor| {
@@ -229,13 +229,13 @@ fn given_up(mutation: Mutation) {
 }
 
 #[test]
-fn a_tag_sent_away_is_found_although_a_claim_is_given_up() {
+fn a_displaced_tag_is_found_after_a_claim_gave_up() {
     given_up(Mutation::None);
 }
 
 #[test]
 #[should_panic(expected = "of 4 in")]
-fn a_claim_given_up_that_empties_its_slot_is_noticed() {
+fn a_claim_that_gives_up_and_empties_its_slot_is_detected() {
     given_up(Mutation::GivenUpIsEmptied);
 }
 
@@ -249,7 +249,7 @@ fn killed_after<const SWAPS: usize>(prepare: Prepare) {
 }
 
 #[test]
-fn a_thread_that_dies_leaves_a_tag_that_others_can_claim() {
+fn a_tag_can_be_claimed_after_a_thread_was_killed_in_its_claim() {
     for prepare in EVERY {
         killed_after::<0>(prepare);
         killed_after::<1>(prepare);
@@ -258,8 +258,8 @@ fn a_thread_that_dies_leaves_a_tag_that_others_can_claim() {
     }
 }
 
-/// All that is worth nothing is cleared while a tag comes back that had such a bucket, at home or
-/// sent away.
+/// Buckets without eviction cost are cleared while a tag that has one returns, at home or
+/// displaced.
 fn cleared(mutation: Mutation) {
     let acts: &[Act] = &[|actor| actor.clear(NOW), CHARGE_NOW, CHARGE_LATER];
     let at_home: Prepare = |actor| actor.put(TAG, 0, PAST);
@@ -274,11 +274,11 @@ fn cleared(mutation: Mutation) {
 }
 
 #[test]
-fn a_tag_whose_full_bucket_is_cleared_gets_its_burst_and_no_more() {
+fn a_tag_whose_full_bucket_is_cleared_is_admitted_exactly_its_burst() {
     cleared(Mutation::None);
 }
 
-/// Buckets of the home line are cleared that had sent the tag away.
+/// Buckets of the home line that displaced the tag are cleared.
 fn cleared_at_home(mutation: Mutation) {
     let acts: &[Act] = &[|actor| actor.clear(LATER), |actor| actor.update(TAG, 7, 0)];
     let prepare = |actor: &Actor| {
@@ -289,12 +289,12 @@ fn cleared_at_home(mutation: Mutation) {
 }
 
 #[test]
-fn a_tag_sent_away_is_found_although_its_home_is_cleared() {
+fn a_displaced_tag_is_found_after_its_home_line_was_cleared() {
     cleared_at_home(Mutation::None);
 }
 
 #[test]
 #[should_panic(expected = "of 2 in")]
-fn a_bucket_cleared_that_empties_its_slot_is_noticed() {
+fn clearing_that_empties_the_slot_is_detected() {
     cleared_at_home(Mutation::GivenUpIsEmptied);
 }

@@ -1,5 +1,5 @@
-//! Threads that count hits against the exchanger that takes them: each hit is drained over once,
-//! or is pending in a line that is marked.
+//! Threads that count hits, and the exchanging process that drains them: each hit is drained once,
+//! or is pending in a marked line.
 
 use super::model::{Act, Actor, Charge, NOW, PAST, explore};
 use super::mutation::Mutation;
@@ -7,7 +7,7 @@ use super::mutation::Mutation;
 const TAG: u64 = 2;
 const OTHER: u64 = 4;
 
-/// Counts hits of a tag that is there, in a line that is marked or not.
+/// Counts hits of a tag that has a bucket, in a marked or unmarked line.
 fn hit(mutation: Mutation, marked: bool, acts: &'static [Act], hits: u64) {
     let prepare = move |actor: &Actor| {
         actor.put(TAG, 0, PAST);
@@ -35,37 +35,37 @@ const DRAIN_ONCE: Act = |actor| actor.drain(true);
 const DRAIN_LATER: Act = |actor| actor.drain(false);
 
 #[test]
-fn every_hit_is_handed_over_once_or_marked() {
+fn every_hit_is_drained_once_or_in_a_marked_line() {
     hit(Mutation::None, false, &[HIT, DRAIN], 3);
     hit(Mutation::None, true, &[HIT, DRAIN], 3);
 }
 
 #[test]
-fn every_hit_of_a_claim_is_handed_over_once_or_marked() {
+fn every_hit_of_a_claim_is_drained_once_or_in_a_marked_line() {
     hit(Mutation::None, false, &[CLAIM, DRAIN], 4);
     hit(Mutation::None, true, &[CLAIM, DRAIN], 4);
 }
 
-/// The exchanger dies, and its successor begins before the last word of it is seen.
+/// The exchanging process is killed, and its successor starts before it sees all of its writes.
 #[test]
-fn two_exchangers_hand_over_every_hit_once() {
+fn two_exchanging_processes_drain_every_hit_once() {
     hit(Mutation::None, true, &[HIT_ONCE, DRAIN_ONCE, DRAIN_ONCE], 1);
 }
 
 #[test]
-fn a_hit_that_is_not_due_stays_marked() {
+fn the_line_of_a_hit_that_is_not_due_stays_marked() {
     hit(Mutation::None, true, &[HIT, DRAIN_LATER], 3);
     hit(Mutation::None, true, &[CLAIM, DRAIN_LATER], 4);
 }
 
-/// Two claims of one tag, in one slot, while its hits are taken.
+/// Two claims of one tag in one slot while its hits are drained.
 #[test]
-fn the_hits_of_two_claims_are_handed_over_once_or_marked() {
+fn the_hits_of_two_claims_are_drained_once_or_in_a_marked_line() {
     let acts: &[Act] = &[HIT_ONCE, |actor| actor.update(TAG, 5, 2), DRAIN_ONCE];
     explore(Mutation::None, |_| {}, acts, |model| assert_eq!(model.hits(), 3, "hits"));
 }
 
-/// A slot with hits is evicted while they are taken.
+/// A slot with pending hits is evicted while they are drained.
 #[test]
 fn the_hits_of_an_evicted_slot_are_counted_once() {
     const EVICT: Act = |actor| _ = actor.charge(Charge { evict: true, ..Charge::new(OTHER, 60) });
@@ -81,36 +81,36 @@ fn the_hits_of_an_evicted_slot_are_counted_once() {
 
 #[test]
 #[should_panic(expected = "is not marked")]
-fn no_mark_is_noticed() {
+fn a_missing_mark_is_detected() {
     hit(Mutation::NoMark, false, &[HIT, DRAIN], 3);
 }
 
 #[test]
 #[should_panic(expected = "is not marked")]
-fn a_mark_before_the_swap_is_noticed() {
+fn a_mark_before_the_swap_is_detected() {
     hit(Mutation::MarkFirst, false, &[HIT_ONCE, DRAIN], 1);
 }
 
 #[test]
 #[should_panic(expected = "is not marked")]
-fn a_mark_without_a_fence_is_noticed() {
+fn a_mark_without_a_fence_is_detected() {
     hit(Mutation::NoFence, true, &[HIT, DRAIN], 3);
 }
 
 #[test]
 #[should_panic(expected = "is not marked")]
-fn a_visit_before_the_bits_are_cleared_is_noticed() {
+fn a_drain_before_the_bits_are_cleared_is_detected() {
     hit(Mutation::DrainFirst, false, &[HIT, DRAIN], 3);
 }
 
 #[test]
 #[should_panic(expected = "is not marked")]
-fn a_line_that_is_not_marked_again_is_noticed() {
+fn a_line_that_is_not_marked_again_is_detected() {
     hit(Mutation::NoMarkAgain, true, &[HIT, DRAIN_LATER], 3);
 }
 
 #[test]
 #[should_panic(expected = "hits")]
-fn a_hit_taken_without_comparing_is_noticed() {
+fn a_drain_without_comparing_is_detected() {
     hit(Mutation::NoCompare, true, &[HIT, DRAIN], 3);
 }

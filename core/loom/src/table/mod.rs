@@ -1,4 +1,4 @@
-//! Core's protocol on loom's memory, and the models that try it.
+//! Core's protocol on loom's memory, and the models that test it.
 
 #[path = "../../../src/table/dirty.rs"]
 mod dirty;

@@ -1,7 +1,8 @@
-//! Two lines, one word of bits, and the loop that `Table` in core runs over them.
+//! Two lines, one word of dirty bits, and the loop that core's `Table` runs on them.
 //!
-//! `ask`, `settle` and `eviction_cost` mirror `update`, `settle` and `eviction_cost` of core's `Table`, `drain` its
-//! `drain` and `drain_line`, with one rule. A change there is a change here.
+//! `charge`, `claim_slot` and `eviction_cost` mirror `update`, `claim_slot` and `eviction_cost` of
+//! core's `Table`, with one rule. `drain` mirrors `drain` and `drain_line`. When core's functions
+//! change, change these as well.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{self, Ordering};
@@ -21,24 +22,26 @@ pub(super) const PAST: u64 = 500;
 const RULE: u16 = 1;
 const TAGS: usize = 24;
 
-/// What a thread does.
+/// The actions of one thread.
 pub(super) type Act = fn(&Actor);
 
-/// A thread. Its token is always the same, which is worse than core's: only others' must differ.
+/// A thread. It uses one token for all its claims. In core every claim has its own token, but only
+/// tokens of different threads have to differ.
 pub(super) struct Actor {
     model: Arc<Model>,
     token: u64,
 }
 
-/// What is asked of a bucket.
+/// A charge to a bucket.
 #[derive(Clone, Copy)]
 pub(super) struct Charge {
     pub(super) tag: u64,
-    /// What is charged, if the debt stays within the burst.
+    /// Ticks to charge, if the debt stays within the burst.
     pub(super) ticks: u64,
     pub(super) burst: u64,
     pub(super) hits: u64,
-    /// The moment by which slots are worth something or not: clocks differ.
+    /// The time for which eviction costs are computed. It differs between threads, because clocks
+    /// do.
     pub(super) fresh: u64,
     pub(super) evict: bool,
 }
@@ -49,7 +52,8 @@ impl Charge {
     }
 }
 
-/// What came in and went out, for each tag. Not loom's: it takes no part.
+/// What was charged to and evicted from each tag. Not loom's atomics, because the protocol does not
+/// use them.
 #[derive(Default)]
 struct Sums {
     charged: atomic::AtomicU64,
@@ -65,7 +69,7 @@ pub(super) struct Model {
     unreported: atomic::AtomicU64,
 }
 
-/// Tries all interleavings of threads, each of which does one act, and checks every end.
+/// Runs one thread per act in all interleavings, and checks the model at the end of each.
 pub(super) fn explore(
     mutation: Mutation,
     prepare: impl Fn(&Actor) + Send + Sync + 'static,
@@ -108,19 +112,19 @@ impl Actor {
         self.model.sums[tag as usize].charged.fetch_add(debt, Ordering::Relaxed);
     }
 
-    /// Charges a tag that will be found, or is given a slot.
+    /// Charges a tag that has a bucket or gets one.
     pub(super) fn update(&self, tag: u64, ticks: u64, hits: u64) {
-        assert!(self.charge(Charge { hits, ..Charge::new(tag, ticks) }), "denied");
+        assert!(self.charge(Charge { hits, ..Charge::new(tag, ticks) }), "refused");
     }
 
-    /// Charges a tag unless that is more than its burst.
+    /// Charges a tag if its burst allows it.
     pub(super) fn charge(&self, charge: Charge) -> bool {
         loop {
             let Some((cell, old, displaced)) = self.model.find(charge.tag) else {
                 match self.claim_slot(charge) {
                     Claim::Taken { .. } => return self.model.add_charge(charge),
                     Claim::Lost => continue,
-                    Claim::Full => panic!("no room"),
+                    Claim::Full => panic!("no slot is free"),
                 }
             };
             let tat = old.tat().max(NOW) + charge.ticks;
@@ -143,7 +147,7 @@ impl Actor {
         }
     }
 
-    /// The same, but the thread dies instead of trying one more swap after so many.
+    /// Like `charge`, but the thread is killed when it tries one more swap than `swaps`.
     pub(super) fn charge_and_die(&self, swaps: usize, charge: Charge) {
         monitor::kill_after(swaps);
         if let Err(cause) = panic::catch_unwind(AssertUnwindSafe(|| self.charge(charge)))
@@ -153,18 +157,18 @@ impl Actor {
         }
     }
 
-    /// The same for a thread that has found the tag nowhere, however long ago, and then goes away.
+    /// Claims a slot as a thread does that found none, although the tag may have a bucket by now.
     pub(super) fn claim_late(&self, charge: Charge) {
         if matches!(self.claim_slot(charge), Claim::Taken { .. }) {
             self.model.add_charge(charge);
         }
     }
 
-    /// Claims a slot for a tag that was found nowhere.
+    /// Claims a slot for a tag that has none.
     fn claim_slot(&self, charge: Charge) -> Claim {
         let pair = self.model.pair(charge.tag);
         let new = Slot::new(Mark::new(charge.tag), RULE, charge.hits, NOW + charge.ticks);
-        // So that what is left of it fits into the narrow slot.
+        // The model's own token, because the narrow slot has no room for a token like core's.
         let token = self.token;
         let eviction_cost = |slot| eviction_cost(slot, charge.fresh);
         let on_replace = |slot| self.model.on_replace(slot);
@@ -180,8 +184,7 @@ impl Actor {
         claim
     }
 
-    /// Takes all buckets that are worth nothing at this moment out of their slots, as core's
-    /// `reclaim_rules` does.
+    /// Clears all slots without eviction cost, as core's `reclaim_rules` does.
     pub(super) fn clear(&self, fresh: u64) {
         for cell in self.model.lines.iter().flat_map(|line| &line.0) {
             line::clear(
@@ -193,7 +196,7 @@ impl Actor {
         }
     }
 
-    /// Takes the hits of the lines that are marked, if they are due.
+    /// Drains the marked lines, if their hits are due.
     pub(super) fn drain(&self, due: bool) {
         if Mutation::DrainFirst.is_active() {
             self.model.visit(u64::MAX, due);
@@ -205,7 +208,7 @@ impl Actor {
 }
 
 impl Model {
-    /// Even tags are at home in the first line, odd ones in the second.
+    /// The home line of even tags is the first one, that of odd tags the second.
     fn pair(&self, tag: u64) -> Pair<'_> {
         let home = tag as usize % 2;
         let (home, second) = (&self.lines[home], &self.lines[1 - home]);
@@ -263,12 +266,12 @@ impl Model {
         self.unreported.fetch_add(slot.pending(), Ordering::Relaxed);
     }
 
-    /// What a tag has been charged, also if that was forgotten since.
+    /// The sum of all charges to a tag, including those that were evicted.
     pub(super) fn charged(&self, tag: u64) -> u64 {
         self.sums[tag as usize].charged.load(Ordering::Relaxed)
     }
 
-    /// Asserts that what a tag was charged is in its bucket or was evicted.
+    /// Asserts that every charge to a tag is in its bucket or was evicted.
     fn keeps_every_charge(&self) {
         for (tag, sums) in self.sums.iter().enumerate() {
             let evicted = sums.evicted.load(Ordering::Relaxed);
@@ -286,8 +289,8 @@ impl Model {
         self.pair(tag).find().map_or(0, |(_, slot, _)| slot.tat().saturating_sub(NOW))
     }
 
-    /// Hits that were drained over, are pending, or went with their slot. Asserts that the lines of
-    /// those pending are marked.
+    /// Number of hits that were drained, are pending, or were evicted. Asserts that lines with
+    /// pending hits are marked.
     pub(super) fn hits(&self) -> u64 {
         let bits = self.word.load(Ordering::Relaxed);
         let mut sum =

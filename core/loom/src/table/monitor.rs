@@ -1,5 +1,5 @@
-//! Sees every change at the moment it is made, as no thread of a model can, and asserts that no
-//! tag ever has two buckets. Also where a thread dies, if it is to die.
+//! Sees every change when it is made, which no thread of a model can, and asserts that no tag ever
+//! has two buckets. It also kills threads.
 
 use std::cell::RefCell;
 use std::panic;
@@ -8,36 +8,36 @@ use loom::thread::{self, ThreadId};
 
 use super::slot::Slot;
 
-/// What a dead thread leaves as its last word.
+/// The panic payload of a killed thread.
 pub(crate) struct Killed;
 
 #[derive(Default)]
 struct Monitor {
-    /// The slots that were ever changed, by address.
+    /// All slots that were ever changed, by address.
     slots: Vec<(usize, Slot)>,
-    /// A thread, and how many swaps it has yet to try.
-    dying: Option<(ThreadId, usize)>,
+    /// A thread to kill, and the number of swaps that it may still try.
+    to_kill: Option<(ThreadId, usize)>,
 }
 
 thread_local! {
-    // All threads of a model run in one thread of the system, and change places only at the next
-    // operation: what is noted behind a swap belongs to it.
+    // All threads of a model run in one thread of the system and switch only at loom's operations.
+    // So code that runs after a swap sees no other thread's changes.
     static MONITOR: RefCell<Monitor> = RefCell::default();
 }
 
-/// Forgets all, for a new model.
+/// Resets the monitor for a new model.
 pub(crate) fn reset() {
     MONITOR.take();
 }
 
-/// The thread will die instead of trying one more swap after so many.
+/// Kills this thread when it tries one more swap than `swaps`.
 pub(crate) fn kill_after(swaps: usize) {
-    MONITOR.with_borrow_mut(|monitor| monitor.dying = Some((thread::current().id(), swaps)));
+    MONITOR.with_borrow_mut(|monitor| monitor.to_kill = Some((thread::current().id(), swaps)));
 }
 
-/// Before each swap.
+/// Called before each swap.
 pub(crate) fn before_swap() {
-    let dead = MONITOR.with_borrow_mut(|monitor| match &mut monitor.dying {
+    let dead = MONITOR.with_borrow_mut(|monitor| match &mut monitor.to_kill {
         Some((thread, 0)) => *thread == thread::current().id(),
         Some((thread, left)) if *thread == thread::current().id() => {
             *left -= 1;
@@ -50,7 +50,7 @@ pub(crate) fn before_swap() {
     }
 }
 
-/// After each swap that changed something.
+/// Called after each successful swap.
 pub(super) fn after_swap(address: usize, new: Slot) {
     MONITOR.with_borrow_mut(|monitor| {
         match monitor.slots.iter_mut().find(|(other, _)| *other == address) {

@@ -1,4 +1,4 @@
-//! A claim written again, smaller, to make the mistakes that `line.rs` leaves no room for.
+//! A smaller reimplementation of the claim, for the mutations that cannot be made in `line.rs`.
 
 use std::ptr;
 
@@ -9,7 +9,7 @@ use super::slot::{Mark, Slot};
 
 const CROWDED: usize = 3;
 
-/// As `Pair::claim` with `evict`.
+/// Like `Pair::claim` with `evict`.
 pub(super) fn claim(
     pair: &Pair<'_>,
     new: Slot,
@@ -77,7 +77,8 @@ fn choose<'a>(
     }
 }
 
-/// The slot worth least: what it is worth, how many others are worth something, and the slot.
+/// Returns the lowest eviction cost of a line, the number of slots with a cost, and the slot with
+/// the lowest cost.
 fn survey<'a>(
     line: &'a Line,
     mark: Mark,

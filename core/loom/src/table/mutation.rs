@@ -1,4 +1,4 @@
-//! Ways to do it wrong, to show that the models notice.
+//! Deliberate defects, to show that the models detect them.
 
 use std::cell::Cell;
 
@@ -6,39 +6,39 @@ use std::cell::Cell;
 pub(crate) enum Mutation {
     #[default]
     None,
-    /// None, but the claim is that of `mutated_claim.rs`.
+    /// No defect, but the claim of `mutated_claim.rs`.
     Rewritten,
-    /// A claim puts the bucket there at once.
+    /// A claim stores the bucket without a reservation.
     NoReservation,
-    /// A claim does not look again.
+    /// A claim does not search again after its reservation.
     NoSecondLook,
-    /// A claim looks again for buckets, and does not tell other claims to give up.
+    /// A claim searches again for buckets, but cancels no other claims.
     NoCancel,
-    /// A claim looks again in the home line only, however crowded that is.
+    /// A claim searches only the home line again, even if that is crowded.
     HomeOnly,
     /// A slot that is reserved for a tag counts as its bucket.
     ReservedIsFound,
-    /// A claim that is given up leaves an empty slot.
+    /// A claim that gives up leaves an empty slot.
     GivenUpIsEmptied,
     /// All claims have the same token.
     OneToken,
-    /// A change stores what was meant, whatever is there.
+    /// A swap stores the new value without comparing.
     NoCompare,
-    /// No order between a change and the loads behind it.
+    /// No fence between a swap and the loads after it.
     NoFence,
     /// A line is not marked.
     NoMark,
     /// A line is marked before its slot is changed.
     MarkFirst,
-    /// A line that keeps something is not marked again.
+    /// A line that keeps pending hits is not marked again.
     NoMarkAgain,
-    /// The exchanger visits the slots before it clears the bits.
+    /// The exchanging process reads the slots before it clears the bits.
     DrainFirst,
-    /// A process that finds its service does not see what was done to the record before.
+    /// A process that finds its service does not see earlier changes of the record.
     NoOrder,
-    /// The flag that there are reports is set before the report is there.
+    /// The flag that announces reports is set before the report is stored.
     FlagFirst,
-    /// The exchanger looks for reports before it clears the flag.
+    /// The exchanging process reads the reports before it clears the flag.
     ReadFirst,
 }
 
@@ -56,7 +56,7 @@ impl Mutation {
         ACTIVE.get() == self
     }
 
-    /// Whether one is made that `line.rs` leaves no room for.
+    /// Returns true if the active mutation needs `mutated_claim.rs`.
     pub(crate) fn is_in_claim() -> bool {
         use Mutation::{HomeOnly, NoCancel, NoReservation, NoSecondLook, Rewritten};
         [Rewritten, NoReservation, NoSecondLook, NoCancel, HomeOnly].contains(&ACTIVE.get())

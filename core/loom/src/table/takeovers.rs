@@ -1,23 +1,23 @@
-//! Slots that one tag takes over while their own tag is hit: each is charged its own.
+//! Slots that one tag takes over while their own tag is charged: every charge must be kept.
 
 use super::model::{Act, Actor, Charge, NOW, PAST, explore};
 use super::mutation::Mutation;
 
 const TAG: u64 = 2;
 const OTHER: u64 = 4;
-/// More tags with the same home.
+/// More tags with the same home line.
 const CROWD: [u64; 4] = [10, 12, 14, 16];
-/// Tags whose home is the second line of the others.
+/// Tags whose home line is the second line of the others.
 const FAR: [u64; 4] = [11, 13, 15, 17];
 
-/// Live slots in the home line of the tags, from the first on.
+/// Fills slots of the home line with live buckets, from the first slot on.
 fn crowd(actor: &Actor, tags: &[u64]) {
     for (place, tag) in tags.iter().enumerate() {
         actor.put(*tag, place, NOW + 50);
     }
 }
 
-/// A slot that is past is hit by its own tag while another tag takes it over.
+/// A slot whose TAT is in the past is charged by its own tag while another tag takes it over.
 fn past(mutation: Mutation, room_at_home: bool) {
     let acts: &[Act] = &[|actor| actor.update(TAG, 3, 0), |actor| actor.update(OTHER, 5, 0)];
     let prepare = move |actor: &Actor| {
@@ -36,20 +36,20 @@ fn past(mutation: Mutation, room_at_home: bool) {
 }
 
 #[test]
-fn a_slot_hit_and_taken_over_charges_each_its_own() {
+fn a_slot_that_is_charged_and_taken_over_keeps_both_charges() {
     past(Mutation::None, true);
     past(Mutation::None, false);
 }
 
 #[test]
 #[should_panic(expected = "debt of")]
-fn a_slot_taken_over_without_comparing_is_noticed() {
+fn a_takeover_without_comparing_is_detected() {
     past(Mutation::NoCompare, false);
 }
 
-/// Two tags take over the same slot, whose own tag is hit.
+/// Two tags take over the same slot while its own tag is charged.
 #[test]
-fn a_slot_that_two_tags_want_charges_each_its_own() {
+fn a_slot_that_two_tags_take_over_keeps_every_charge() {
     let acts: &[Act] = &[
         |actor| actor.update(TAG, 3, 0),
         |actor| actor.update(OTHER, 5, 0),
@@ -67,7 +67,7 @@ fn a_slot_that_two_tags_want_charges_each_its_own() {
     });
 }
 
-/// All slots are live, and that of the tag is worth least.
+/// All slots are live, and the tag's slot has the lowest eviction cost.
 fn evicted(mutation: Mutation, acts: &'static [Act]) {
     let prepare = |actor: &Actor| {
         crowd(actor, &CROWD[..3]);
@@ -81,9 +81,9 @@ const HIT: Act = |actor| _ = actor.charge(Charge { evict: true, ..Charge::new(TA
 const EVICT: Act = |actor| _ = actor.charge(Charge { evict: true, ..Charge::new(OTHER, 60) });
 const EVICT_LESS: Act = |actor| _ = actor.charge(Charge { evict: true, ..Charge::new(6, 20) });
 
-/// The hit is counted, evicted with the slot, or the tag is claimed anew.
+/// The charge is in the slot, was evicted with it, or is in a newly claimed slot.
 #[test]
-fn a_hit_on_a_slot_that_is_evicted_is_counted_once() {
+fn a_charge_to_a_slot_that_is_evicted_is_counted_once() {
     evicted(Mutation::None, &[HIT, EVICT]);
     evicted(Mutation::None, &[EVICT_LESS, EVICT]);
     evicted(Mutation::None, &[HIT, HIT, EVICT]);
@@ -91,6 +91,6 @@ fn a_hit_on_a_slot_that_is_evicted_is_counted_once() {
 
 #[test]
 #[should_panic(expected = "debt of")]
-fn an_eviction_without_comparing_is_noticed() {
+fn an_eviction_without_comparing_is_detected() {
     evicted(Mutation::NoCompare, &[HIT, EVICT]);
 }
