@@ -113,7 +113,7 @@ def test_names_that_cannot_be(busy: BusyThrottle, service: Any) -> None:
         ({"max_pause": 5}, 'max_pause: 5 is not possible here; write a duration like "10s"'),
         ({"recover_rate": 3, "mode": "live"}, "recover_rate: has no meaning in the mode live"),
         ({"table": "a/b"}, "table.name"),
-        ({"table": "x", "clock": ManualClock()}, "table: a clock moved by hand needs a table"),
+        ({"table": "x", "clock": ManualClock()}, "table: a manual clock cannot be used with a named table"),
     ],
 )
 def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:

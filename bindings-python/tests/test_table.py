@@ -150,7 +150,7 @@ def test_tables_without_a_name_are_apart(table: Any) -> None:
 
 
 def test_manual_clock_has_a_table_of_its_own(tmp_path: Path, clock: ManualClock) -> None:
-    with pytest.raises(ConfigError, match="clock moved by hand") as caught:
+    with pytest.raises(ConfigError, match="manual clock cannot be used") as caught:
         Throttle("1/s", table=in_folder(tmp_path), clock=clock)
     assert caught.value.field == "table"
     assert list(tmp_path.iterdir()) == []
@@ -200,7 +200,7 @@ def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="not a table"):
         Throttle("1/s", table=in_folder(tmp_path))
     file.chmod(0o666)
-    with pytest.raises(FileError, match="others may use it"):
+    with pytest.raises(FileError, match="other users may access it"):
         Throttle("1/s", table=in_folder(tmp_path))
 
 

@@ -1,4 +1,4 @@
-//! The system's clock: monotonic, and going on while the machine is suspended where that exists.
+//! The system's clock. It is monotonic, and counts suspended time where the system supports that.
 
 /// Nanoseconds since the machine started.
 #[inline]
@@ -9,7 +9,7 @@ pub(crate) fn now_ns() -> u64 {
     precise_ns()
 }
 
-/// Milliseconds since 1970, by a clock that may be set at any time.
+/// Milliseconds since 1970. This clock may be set at any time.
 pub(crate) fn unix_ms() -> u64 {
     use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,7 +17,7 @@ pub(crate) fn unix_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Nanoseconds since the machine started, always asked of the system.
+/// Nanoseconds since the machine started, read from the system.
 #[cfg(all(feature = "shared", unix))]
 fn precise_ns() -> u64 {
     use rustix::time::{ClockId, clock_gettime};
@@ -28,11 +28,12 @@ fn precise_ns() -> u64 {
     const CLOCK: ClockId = ClockId::Monotonic;
 
     let time = clock_gettime(CLOCK);
-    // Neither part is negative on a clock that starts at zero.
+    // Neither part is negative, because the clock starts at zero.
     (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }
 
-/// Nanoseconds since the first call, and two days: a table's time begins before its first check.
+/// Nanoseconds since the first call, plus two days, because a table's time begins before its first
+/// check.
 #[cfg(not(all(feature = "shared", unix)))]
 fn precise_ns() -> u64 {
     use std::sync::OnceLock;

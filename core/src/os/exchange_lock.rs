@@ -1,4 +1,4 @@
-//! Which process of a table runs the exchange: the one that holds a lock, which ends with it.
+//! The lock of the process that runs the exchange of a table. It ends with its process.
 
 use std::fs::File;
 use std::io;
@@ -7,14 +7,14 @@ use super::fork::{self, Guarded};
 use super::lock::{EXCHANGE, try_change};
 use crate::table::rule_users::RuleUsers;
 
-/// The right to run the exchange. Given back when it is dropped, and never inherited.
+/// The right to run the exchange. It is released on drop and never inherited by a fork.
 #[derive(Debug)]
 pub struct Lock(Option<Guarded<File>>);
 
 impl Lock {
-    /// The lock of a table, unless another process has it.
+    /// Takes the lock of a table. Returns `None` if another process holds it.
     pub(crate) fn try_new(table: &RuleUsers) -> io::Result<Option<Lock>> {
-        // The table is this process's own.
+        // The table belongs to this process only.
         let RuleUsers::Locked(place) = table else { return Ok(Some(Lock(None))) };
         let guarded = fork::guard(|| place.open_again())?;
         let Some(file) = guarded.get() else { return Ok(None) };
@@ -22,7 +22,8 @@ impl Lock {
         Ok(is_free.then_some(Lock(Some(guarded))))
     }
 
-    /// Whether it is still this process's: a forked child has only a shadow of it.
+    /// Returns true if this process holds the lock. A forked child has a copy of this value but
+    /// does not hold the lock.
     pub fn is_held(&self) -> bool {
         self.0.as_ref().is_none_or(|guarded| guarded.get().is_some())
     }
@@ -31,8 +32,8 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         if let Some(file) = self.0.as_ref().and_then(Guarded::get) {
-            // Not by closing alone: a child that is forked just now may keep the descriptor for a
-            // moment, or for ever. It cannot fail: the descriptor is ours.
+            // Unlocks explicitly, because a child that is being forked may keep the descriptor
+            // open. Cannot fail, because the descriptor is open.
             let _ = try_change(file, libc::F_UNLCK, EXCHANGE, 1);
         }
     }

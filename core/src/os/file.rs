@@ -1,4 +1,4 @@
-//! Reading a configuration file, or the secret that one names.
+//! Reads configuration files and files with secrets.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,13 +6,13 @@ use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The text of a file.
+/// Reads a file as text.
 pub(crate) fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(|cause| unreadable(path, &cause))
 }
 
-/// Reads at most `most` bytes of a file that should have a secret. Returns its permissions, too, if
-/// every user of the machine may read it.
+/// Reads at most `most` bytes of a file with a secret. Also returns the file's mode if every user
+/// of the machine can read the file.
 pub(crate) fn read_secret(path: &Path, most: usize) -> Result<(Vec<u8>, Option<u32>)> {
     let read = || {
         let file = File::open(path)?;

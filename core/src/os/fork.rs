@@ -1,9 +1,11 @@
-//! Descriptors that a forked child must not keep: a lock that it inherits stays held when the
-//! process dies that took it, and a socket takes datagrams that nobody reads.
+//! Closes descriptors that a forked child must not keep. An inherited lock would stay locked after
+//! the process that took it has died, and an inherited socket would receive datagrams that no
+//! process reads.
 //!
-//! A child closes them before it does anything else. In a child only what a signal handler may do
-//! is allowed: the other threads are gone, with whatever they held. So there are no locks here.
-#![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
+//! A child closes them in its fork handler. Only async-signal-safe calls are allowed there, because
+//! the other threads are gone and the locks that they held stay locked. So this module uses no
+//! locks.
+#![allow(unsafe_code, reason = "unsafe code is allowed here; see ARCHITECTURE.md")]
 
 use std::io;
 use std::mem;
@@ -12,52 +14,55 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How many descriptors are watched over.
+/// The most descriptors that can be guarded.
 const MAX_GUARDED: usize = 256;
 const FREE: RawFd = -1;
-/// How often to start again when somebody forks meanwhile, and how long to wait: a big process
-/// takes a while.
+/// How often `guard` starts again if another thread forks meanwhile, and how long it waits each
+/// time. The fork of a big process takes a while.
 const TRIES: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(1);
 
 static GUARDED: [AtomicI32; MAX_GUARDED] = [const { AtomicI32::new(FREE) }; MAX_GUARDED];
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-/// How many forks have begun in this process, and how many of them are over.
+/// Number of forks that this process has begun, and how many of them have ended.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
 static ENDED: AtomicU32 = AtomicU32::new(0);
 static IS_WATCHING: AtomicBool = AtomicBool::new(false);
 
-/// Counts the forks between the first process and this one: another number means that this is a
-/// child, with one thread and none of what was guarded.
+/// The number of forks between the first process and this one. If it has changed, this is a forked
+/// child with a single thread and without guarded descriptors.
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Something with a descriptor that belongs to this process alone.
+/// A value with a descriptor that belongs to this process only.
 #[derive(Debug)]
 pub(crate) struct Guarded<F: AsFd> {
-    /// Always there until it is dropped.
+    /// `Some` until the value is dropped.
     inner: Option<F>,
     place: usize,
     generation: u32,
 }
 
-/// Opens something that no child will keep. May call `open` more than once: what was opened while
-/// another thread forked may be in a child's hands.
+/// Opens a descriptor that no child inherits. May call `open` several times, because a descriptor
+/// that was opened while another thread forked may have been inherited.
 pub(crate) fn guard<F: AsFd>(open: impl Fn() -> io::Result<F>) -> io::Result<Guarded<F>> {
     watch()?;
     for _ in 0..TRIES {
         let begun = BEGUN.load(Ordering::SeqCst);
         if ENDED.load(Ordering::SeqCst) == begun {
             let guarded = Guarded::new(open()?)?;
-            // A fork that begins from now on finds it in its place.
+            // A fork that begins from now on finds the descriptor in `GUARDED`.
             if BEGUN.load(Ordering::SeqCst) == begun {
                 return Ok(guarded);
             }
         }
         thread::sleep(PAUSE);
     }
-    Err(io::Error::new(io::ErrorKind::WouldBlock, "processes are forked all the time"))
+    Err(io::Error::new(
+        io::ErrorKind::WouldBlock,
+        "this process forks too often to open a descriptor that no child inherits",
+    ))
 }
 
 impl<F: AsFd> Guarded<F> {
@@ -69,11 +74,13 @@ impl<F: AsFd> Guarded<F> {
         };
         match GUARDED.iter().position(take) {
             Some(place) => Ok(Guarded { inner: Some(inner), place, generation }),
-            None => Err(io::Error::other(format!("more than {MAX_GUARDED} tables are exchanged"))),
+            None => Err(io::Error::other(format!(
+                "more than {MAX_GUARDED} descriptors of exchanged tables are open"
+            ))),
         }
     }
 
-    /// What is guarded; nothing: this is a child's copy.
+    /// Returns the guarded value, or `None` in a forked child.
     pub(crate) fn get(&self) -> Option<&F> {
         self.inner.as_ref().filter(|_| self.generation == generation())
     }
@@ -82,16 +89,16 @@ impl<F: AsFd> Guarded<F> {
 impl<F: AsFd> Drop for Guarded<F> {
     fn drop(&mut self) {
         if self.get().is_some() {
-            // First this: once it is closed, its number may be that of something else.
+            // Remove the descriptor first, because its number may be reused once it is closed.
             GUARDED[self.place].store(FREE, Ordering::SeqCst);
         } else {
-            // Closed by `after_in_child`, so that its number may be that of something else.
+            // `after_in_child` has closed the descriptor, so its number may belong to another file.
             mem::forget(self.inner.take());
         }
     }
 }
 
-/// Has a child close a descriptor that is not used yet. If there is no place left it is inherited.
+/// Makes children close a descriptor that is not used yet. If `GUARDED` is full, they inherit it.
 pub(crate) fn register(fd: RawFd) {
     let take = |place: &AtomicI32| {
         place.compare_exchange(FREE, fd, Ordering::SeqCst, Ordering::Relaxed).is_ok()
@@ -101,7 +108,7 @@ pub(crate) fn register(fd: RawFd) {
     }
 }
 
-/// The opposite, right before the descriptor is closed.
+/// Undoes `register`. Call it right before the descriptor is closed.
 pub(crate) fn unregister(fd: RawFd) {
     for place in &GUARDED {
         if place.compare_exchange(fd, FREE, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
@@ -110,7 +117,7 @@ pub(crate) fn unregister(fd: RawFd) {
     }
 }
 
-/// Sees to it that forks are heard of. Twice does no harm.
+/// Installs the fork handlers. Installing them twice does no harm.
 pub(crate) fn watch() -> io::Result<()> {
     if IS_WATCHING.load(Ordering::SeqCst) {
         return Ok(());
@@ -136,14 +143,15 @@ extern "C" fn after_in_parent() {
 }
 
 extern "C" fn after_in_child() {
-    // There is no other thread any more that could end its fork.
+    // No other thread is left in the child that could end its fork.
     ENDED.store(BEGUN.load(Ordering::SeqCst), Ordering::SeqCst);
     GENERATION.fetch_add(1, Ordering::SeqCst);
     for place in &GUARDED {
         let fd = place.swap(FREE, Ordering::SeqCst);
         if fd != FREE {
-            // SAFETY: the descriptor is open: it leaves its place before it is closed. Nobody
-            // uses it: whoever held it looks at the generation first.
+            // SAFETY: the descriptor is open, because it is removed from `GUARDED` before it is
+            // closed. It is not used in this process, because its owner compares the generation
+            // first.
             unsafe { libc::close(fd) };
         }
     }

@@ -1,6 +1,6 @@
-//! Named tables that start empty in every process, for tests and development. Where
-//! `DTHROTTLE_FRESH_TABLES` is 1, a name stands for memory of this process and its forked children,
-//! and no file is made.
+//! Named tables that start empty in every process, for tests and development. If
+//! `DTHROTTLE_FRESH_TABLES` is 1, a name refers to memory of this process and its forked children,
+//! and no file is created.
 
 use std::env;
 use std::fs::File;
@@ -16,11 +16,11 @@ use crate::error::Error;
 
 const VARIABLE: &str = "DTHROTTLE_FRESH_TABLES";
 
-/// The memory of each name, by the path that its file would have. It stays until the process ends,
-/// as a named table outlives its throttles.
+/// The memory of each name, by the path that its file would have. It is kept until the process
+/// ends, because a named table outlives its throttles.
 static TABLES: Mutex<Vec<(PathBuf, File)>> = Mutex::new(Vec::new());
 
-/// Whether named tables start empty in this process.
+/// Returns true if named tables start empty in this process.
 pub(super) fn is_on() -> Result<bool, Error> {
     let Some(value) = env::var_os(VARIABLE) else { return Ok(false) };
     match value.to_str() {
@@ -30,7 +30,7 @@ pub(super) fn is_on() -> Result<bool, Error> {
     }
 }
 
-/// Opens the memory of a name, or makes it.
+/// Opens the memory of a name, or creates it.
 pub(super) fn open<M: NamedMemory>(
     path: PathBuf,
     options: &NamedOptions<'_, M>,
@@ -52,7 +52,7 @@ pub(super) fn open<M: NamedMemory>(
     Ok(NamedFile { memory, file, path })
 }
 
-/// The memory of a name, if this process has made it.
+/// Opens the memory of a name if this process has created it.
 pub(super) fn find<M: NamedMemory>(path: &Path) -> Option<M> {
     let tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
     map(path, &find_file(&tables, path).ok()??).ok()

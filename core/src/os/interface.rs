@@ -1,5 +1,5 @@
 //! The network interfaces of this host.
-#![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
+#![allow(unsafe_code, reason = "unsafe code is allowed here; see ARCHITECTURE.md")]
 
 use std::ffi::CStr;
 use std::io;
@@ -24,12 +24,12 @@ pub(crate) fn all() -> io::Result<Vec<Interface>> {
     let mut found = Vec::new();
     let mut at = first;
     while !at.is_null() {
-        // SAFETY: an entry of the list, which nobody changes before it is freed.
+        // SAFETY: an entry of the list, which is not changed before it is freed.
         let entry = unsafe { &*at };
         found.extend(read(entry));
         at = entry.ifa_next;
     }
-    // SAFETY: came from getifaddrs, and nothing refers to it any more.
+    // SAFETY: came from getifaddrs, and no reference to it is left.
     unsafe { libc::freeifaddrs(first) };
     Ok(found)
 }
@@ -39,11 +39,12 @@ fn read(entry: &libc::ifaddrs) -> Option<Interface> {
     if !up || entry.ifa_addr.is_null() || entry.ifa_name.is_null() {
         return None;
     }
-    // SAFETY: not null, and then it is an address of the family that it begins with.
+    // SAFETY: not null, so it points to an address that begins with its family.
     let family = unsafe { (*entry.ifa_addr).sa_family };
     let address = match i32::from(family) {
         libc::AF_INET => {
-            // SAFETY: the family says that it is one of these; it may lie at any byte.
+            // SAFETY: the family determines the type. The read is unaligned, because the alignment
+            // is unknown.
             let v4 = unsafe { ptr::read_unaligned(entry.ifa_addr.cast::<libc::sockaddr_in>()) };
             IpAddr::V4(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)))
         }
@@ -54,11 +55,11 @@ fn read(entry: &libc::ifaddrs) -> Option<Interface> {
         }
         _ => return None,
     };
-    // SAFETY: not null, and then it is a name with a zero at its end.
+    // SAFETY: not null, so it points to a name that ends with a zero byte.
     let name = unsafe { CStr::from_ptr(entry.ifa_name) };
-    // SAFETY: reads a name with a zero at its end.
+    // SAFETY: reads a name that ends with a zero byte.
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    // 0: it is gone meanwhile.
+    // 0: the interface was removed in the meantime.
     (index != 0).then(|| Interface { name: name.to_string_lossy().into_owned(), index, address })
 }
 
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loopback_interface_is_there() {
+    fn the_loopback_interface_is_listed() {
         let all = all().unwrap();
         let loopback = all.iter().find(|i| i.address == IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
         assert!(loopback.name.starts_with("lo"), "{all:?}");

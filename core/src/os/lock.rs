@@ -1,13 +1,12 @@
-//! The file that stands for a table, and locks on its bytes, which end with the process: on the one
-//! that runs the exchange (`exchange_lock.rs`), and on the rules in use (`rule_lock.rs`).
+//! Locks on the bytes of a table's file, which end with the process: the lock of the process that
+//! runs the exchange (`exchange_lock.rs`), and locks on the rules in use (`rule_lock.rs`).
 //!
-//! A lock is on an open file description, and every process opens the file for itself: one that
-//! was inherited by a fork would stay locked as long as any of the children lives. The file of a
-//! named table is the table's own, so that there is nothing else to make, to guard and to remove,
-//! and processes whose table has been removed or replaced still agree among themselves. `remove`
-//! and `resize` lock that file too, but by `flock`, which has nothing to do with this kind of lock
-//! (`F_OFD_SETLK`).
-#![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
+//! A lock belongs to an open file description, so every process opens the file itself. A lock on a
+//! description that a fork inherited would stay locked as long as any child lives. A named table
+//! uses its own file, so there is no other file to create, protect and remove. Processes whose
+//! table was removed or replaced still share the old file. `remove` and `resize` also lock that
+//! file, but with `flock`, which does not interact with these locks (`F_OFD_SETLK`).
+#![allow(unsafe_code, reason = "unsafe code is allowed here; see ARCHITECTURE.md")]
 
 use std::fs::File;
 use std::io;
@@ -20,38 +19,39 @@ use std::sync::Arc;
 
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 
-/// What a locked byte of the file stands for. The bytes need not be there.
+/// The meaning of the locked bytes. The file may be shorter.
 pub(super) const EXCHANGE: libc::off_t = 0;
 pub(super) const RULE_LIST: libc::off_t = 1;
-/// The byte of rule index zero; every other index has the byte that follows.
+/// The byte of rule index 0. Every other index has the byte that follows.
 pub(super) const RULES: libc::off_t = 2;
-/// As many bytes as there are.
+/// The length of a range without end.
 pub(super) const ALL: libc::off_t = 0;
 
-/// A file that stands for a table, to be opened again.
+/// A file whose bytes can be locked. Each lock opens it again.
 #[derive(Debug)]
 pub(crate) struct LockFile {
     file: CheckedFile,
-    /// If it has a name: for programs that close all descriptors when they become daemons.
+    /// The file's path, if it has one. Needed by programs that close all descriptors to become
+    /// daemons.
     path: Option<PathBuf>,
 }
 
-/// A file that stays open for long. A program that becomes a daemon may close all descriptors
-/// without its knowledge: a descriptor that refers to another file by then is not closed.
+/// A file that stays open for long. A program that becomes a daemon may close its descriptor, whose
+/// number may then belong to another file. In that case dropping this value closes nothing.
 #[derive(Debug)]
 pub(super) struct CheckedFile {
     file: ManuallyDrop<File>,
-    /// Device and number of the file.
+    /// Device and inode of the file.
     identity: (u64, u64),
 }
 
 impl LockFile {
-    /// For this process and its children.
+    /// A file without a name, for this process and its children.
     pub(crate) fn of_memory() -> io::Result<Arc<LockFile>> {
         LockFile::new(File::from(memfd_create("dthrottle", MemfdFlags::CLOEXEC)?), None)
     }
 
-    /// For all processes that have the table in this file.
+    /// The file of a named table, for all processes that use the table.
     pub(crate) fn of_table(file: File, path: PathBuf) -> io::Result<Arc<LockFile>> {
         LockFile::new(file, Some(path))
     }
@@ -60,25 +60,26 @@ impl LockFile {
         Ok(Arc::new(LockFile { file: CheckedFile::new(file)?, path }))
     }
 
-    /// Whether a throttle of any process uses the table's rules. Returns true if that is unknown.
+    /// Returns true if a throttle of any process uses the table's rules, or if that is unknown.
     pub(crate) fn is_used(&self) -> bool {
         let mut lock = range(libc::F_WRLCK, RULES, ALL);
-        // SAFETY: the descriptor is open, and the structure is used during the call only.
-        let asked = unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) };
-        asked != 0 || lock.l_type != libc::F_UNLCK as libc::c_short
+        // SAFETY: the descriptor is open, and the structure is used only during the call.
+        let result =
+            unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) };
+        result != 0 || lock.l_type != libc::F_UNLCK as libc::c_short
     }
 
-    /// A description of its own.
+    /// Opens the file again, with its own open file description.
     pub(super) fn open_again(&self) -> io::Result<File> {
         let (again, flags) = (OFlags::RDWR | OFlags::CLOEXEC, OFlags::NOFOLLOW | OFlags::NONBLOCK);
         let by_descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let by_path = self.path.as_deref().map(|path| (path, again | flags));
         let ways = [Some((Path::new(&by_descriptor), again)), by_path];
-        let mut why = io::Error::other("the lock's file is gone");
+        let mut why = io::Error::other("the table's file does not exist any more");
         for (path, flags) in ways.into_iter().flatten() {
             match open(path, flags, Mode::empty()).map(File::from) {
                 Ok(file) if identity(&file)? == self.file.identity => return Ok(file),
-                // The number or the name means something else by now.
+                // The descriptor or the path refers to another file by now.
                 Ok(_) => {}
                 Err(cause) => why = cause.into(),
             }
@@ -105,14 +106,14 @@ impl Deref for CheckedFile {
 impl Drop for CheckedFile {
     fn drop(&mut self) {
         if identity(&self.file).is_ok_and(|found| found == self.identity) {
-            // SAFETY: dropped here and nowhere else.
+            // SAFETY: dropped only here.
             unsafe { ManuallyDrop::drop(&mut self.file) };
         }
     }
 }
 
-/// Locks or unlocks bytes of the file, without waiting. Returns false if another open file
-/// description has a lock that conflicts.
+/// Locks or unlocks bytes of the file without waiting. Returns false if another open file
+/// description holds a conflicting lock.
 pub(super) fn try_change(
     file: &File,
     kind: libc::c_int,
@@ -120,7 +121,7 @@ pub(super) fn try_change(
     count: libc::off_t,
 ) -> io::Result<bool> {
     let lock = range(kind, first, count);
-    // SAFETY: the descriptor is open, and the structure is read during the call only.
+    // SAFETY: the descriptor is open, and the structure is read only during the call.
     if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) } == 0 {
         return Ok(true);
     }
@@ -131,9 +132,9 @@ pub(super) fn try_change(
     }
 }
 
-/// A lock on these bytes of a file.
+/// A lock on `count` bytes of a file, from `first` on.
 fn range(kind: libc::c_int, first: libc::off_t, count: libc::off_t) -> libc::flock {
-    // SAFETY: a structure of numbers, for which zeroes are right: no process.
+    // SAFETY: a structure of numbers, which may all be zero.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;

@@ -1,7 +1,8 @@
-//! Everything that asks the operating system: clock, randomness, files, and with the features
-//! `shared` and `cluster` memory, locks, signals and interfaces. Elsewhere in the crate clippy
-//! refuses it (`core/clippy.toml`). It uses nothing of the rest but errors and the shapes of memory.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is the place")]
+//! All code that calls the operating system: clock, randomness and files, and with the features
+//! `shared` and `cluster` memory, locks, signals and network interfaces. Clippy forbids such calls
+//! elsewhere in the crate (`core/clippy.toml`). This module depends only on errors and on the
+//! layout of memory.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "system calls belong here")]
 
 pub(crate) mod clock;
 #[cfg(all(feature = "cluster", target_os = "linux"))]

@@ -1,10 +1,10 @@
-//! Named tables, and other memory that belongs to one: files in memory, found by every process of a
-//! user that gives the same name.
+//! Files in memory that back named tables and other memory of a name. Every process of a user finds
+//! them by that name.
 //!
-//! A table is built without a name and then linked to it, so that nobody ever sees half of one,
-//! and whoever is killed on the way leaves nothing behind. Of two starters one links; the other
-//! opens what the first has made. A file is removed only by who holds its lock, and only if the
-//! name still means that file.
+//! A file is built without a name and then linked, so no process sees a half-built one, and a
+//! process that is killed leaves nothing behind. If two processes create a table at the same
+//! moment, one of them links its file and the other opens that file. A file is removed only by a
+//! process that holds its lock, and only if the name still refers to that file.
 
 use std::fs::{self, File};
 use std::io;
@@ -27,25 +27,25 @@ use crate::config::check_table_name;
 use crate::error::{Error, ErrorKind};
 use crate::table::{Geometry, Memory, PAGE, Region, RegionError, TableParams};
 
-/// How often to start again when names come and go meanwhile.
+/// How often to start again if the name appears or disappears in the meantime.
 const TRIES: usize = 100;
-/// How long to wait, so many times, where there is no room: others who start at the same moment
-/// take room for the same table, and give it back when one of them has made it.
+/// How long to wait, and how often, if there is no space: other processes that start at the same
+/// moment reserve space for the same table, and release it when one of them has created it.
 const NO_SPACE_PAUSE: Duration = Duration::from_millis(10);
 const NO_SPACE_TRIES: usize = 50;
 
 /// Memory that a named file holds.
 pub(crate) trait NamedMemory: Sized {
-    /// What the file's name ends with, after the table's name. If not empty, no table's name can
-    /// contain it.
+    /// Suffix of the file name after the table's name. Unless empty, it contains a character that
+    /// table names cannot have.
     const SUFFIX: &str;
-    /// Its size, if that can be chosen.
+    /// The size of the memory, if it can be chosen.
     type Shape: Copy;
 
     fn bytes(shape: Self::Shape) -> usize;
-    /// Uses zeroed memory. Returns `None` if it is too short.
+    /// Initializes zeroed memory. Returns `None` if it is too short.
     fn create(memory: Box<dyn Memory>, shape: Self::Shape, params: &TableParams) -> Option<Self>;
-    /// Uses memory that another process made.
+    /// Opens memory that another process initialized.
     fn existing(memory: Box<dyn Memory>) -> Result<Self, RegionError>;
     fn params(&self) -> TableParams;
 }
@@ -71,31 +71,31 @@ impl NamedMemory for Region {
     }
 }
 
-/// Memory by the name of a table.
+/// How to open the memory of a name.
 pub(crate) struct NamedOptions<'a, M: NamedMemory> {
     pub(crate) name: &'a str,
-    /// Its directory; `None` means those of [`Owner::dirs`].
+    /// The directory of the file. `None`: the directories of [`Owner::dirs`].
     pub(crate) dir: Option<&'a str>,
-    /// The group whose members may use it; `None` means this user alone.
+    /// The group whose members may use the file. `None`: only this user may.
     pub(crate) group: Option<&'a str>,
-    /// Its size, if it is not there yet.
+    /// The size of a new file.
     pub(crate) shape: M::Shape,
-    /// What it is born with, if it is not there yet.
+    /// The parameters of a new file.
     pub(crate) params: TableParams,
 }
 
-/// Memory that was found or made.
+/// Memory that was opened or created, with its file.
 pub(crate) struct NamedFile<M> {
     pub(crate) memory: M,
     pub(crate) file: File,
     pub(crate) path: PathBuf,
 }
 
-/// Why there is no table.
+/// Why memory could not be opened.
 pub(crate) enum OpenError {
-    /// One is there that must not or cannot be used.
+    /// A file of this name exists but must not or cannot be used.
     Invalid(Error),
-    /// There is no place for one.
+    /// No directory has room for a file, or none can be written to.
     Unavailable(String),
 }
 
@@ -114,7 +114,7 @@ impl From<OpenError> for Error {
     }
 }
 
-/// Opens a named table, which is made if it is not there.
+/// Opens the memory of a name, or creates it.
 pub(crate) fn open<M: NamedMemory>(
     options: &NamedOptions<'_, M>,
 ) -> Result<NamedFile<M>, OpenError> {
@@ -124,12 +124,13 @@ pub(crate) fn open<M: NamedMemory>(
     }
     let dirs = dirs(owner, options.dir);
     let mut reasons = Vec::new();
-    // A table that exists in any directory comes before a new one.
+    // An existing table in any directory has precedence over a new one.
     for (i, dir) in dirs.iter().enumerate() {
         match existing(&path_of::<M>(owner, dir, options.name), owner, options.params.boot) {
             Ok(Some(found)) => return Ok(found),
             Ok(None) => {}
-            // Another user's file must not stop us in a directory that may not be needed.
+            // A foreign file in a later directory is ignored, because that directory may not be
+            // needed.
             Err(OpenError::Invalid(_)) if i > 0 => {}
             Err(error) => return Err(error),
         }
@@ -145,7 +146,7 @@ pub(crate) fn open<M: NamedMemory>(
     Err(OpenError::Unavailable(reasons.join("; ")))
 }
 
-/// What a fresh table is known by: no directory is looked at.
+/// The key of a fresh table. No directory is accessed.
 fn fresh_path<M: NamedMemory>(owner: Owner, dir: Option<&str>, name: &str) -> PathBuf {
     path_of::<M>(owner, Path::new(dir.unwrap_or_default()), name)
 }
@@ -190,15 +191,15 @@ fn open_or_create<M: NamedMemory>(
             Err(cause) => return Err(unavailable(cause)),
         }
     }
-    Err(OpenError::Unavailable(format!("{} comes and goes", path.display())))
+    Err(OpenError::Unavailable(format!("{} appears and disappears repeatedly", path.display())))
 }
 
 fn is_no_space(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// The table at a path. `None` if there is none, or if it was left by an earlier start of the
-/// machine and has been removed now.
+/// Opens the file at a path. Returns `None` if there is none, or if it was left from an earlier
+/// boot and has now been removed.
 fn existing<M: NamedMemory>(
     path: &Path,
     owner: Owner,
@@ -212,24 +213,24 @@ fn existing<M: NamedMemory>(
     remove_file(path, &file).map_err(|cause| match cause.kind() {
         io::ErrorKind::PermissionDenied => unusable(
             path,
-            "left by an earlier start of the machine, and only its owner may remove it",
+            "it was left by an earlier start of the machine, and only its owner may remove it",
         ),
         _ => unusable(path, cause),
     })?;
     Ok(None)
 }
 
-/// The table at a path, to be looked at only.
+/// Opens the file at a path without removing or creating anything.
 pub(crate) fn inspect<M: NamedMemory>(path: &Path, owner: Owner) -> Result<Option<M>, Error> {
     let Some(file) = find(path, owner)? else { return Ok(None) };
     let memory = map(path, &file)?;
     match is_stale(&memory, boot()) {
-        true => Err(unusable(path, "left by an earlier start of the machine")),
+        true => Err(unusable(path, "it was left by an earlier start of the machine")),
         false => Ok(Some(memory)),
     }
 }
 
-/// The memory of this name, if there is one that can be used.
+/// Opens the memory of a name if it exists and can be used.
 pub(crate) fn find_named<M: NamedMemory>(
     name: &str,
     group: Option<&str>,
@@ -243,13 +244,14 @@ pub(crate) fn find_named<M: NamedMemory>(
     dirs.find_map(|dir| inspect(&path_of::<M>(owner, &dir, name), owner).ok()?)
 }
 
-/// Whether a table is of an earlier start of the machine. Who cannot tell must not guess.
+/// Returns true if a table is from an earlier boot. A boot ID that cannot be read counts as this
+/// boot.
 fn is_stale(memory: &impl NamedMemory, boot: Boot) -> bool {
     let born = memory.params().boot;
     born != boot && born != UNKNOWN_BOOT && boot != UNKNOWN_BOOT
 }
 
-/// The files of all memory of a kind, by the names of its tables.
+/// Lists all files of one kind of memory, with the names of their tables.
 pub(crate) fn files<M: NamedMemory>(owner: Owner, dir: Option<&str>) -> Vec<(String, PathBuf)> {
     let prefix = owner.prefix();
     let mut found = Vec::new();
@@ -262,12 +264,13 @@ pub(crate) fn files<M: NamedMemory>(owner: Owner, dir: Option<&str>) -> Vec<(Str
             found.extend(name.map(|name| (name.to_string(), entry.path())));
         }
     }
-    // The sort is stable: of one name, the table that `open` takes comes first.
+    // The sort is stable: of several tables with the same name, the one that `open` uses comes
+    // first.
     found.sort_by(|one, other| one.0.cmp(&other.0));
     found
 }
 
-/// Removes the table at a path, whatever it is made of.
+/// Removes the file at a path, whether or not its contents are valid.
 pub(crate) fn remove(path: &Path, owner: Owner) -> Result<(), Error> {
     fs::remove_file(temporary_path(path)).ok();
     match find_file(path, owner)? {
@@ -276,13 +279,13 @@ pub(crate) fn remove(path: &Path, owner: Owner) -> Result<(), Error> {
     }
 }
 
-/// The name of a table that is on its way to the place of another.
+/// The temporary name of a table that will replace another one.
 fn temporary_path(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}"))
 }
 
-/// Puts another table in the place of the one at a path.
+/// Replaces the table at a path with a new one. `fill` copies the contents.
 pub(crate) fn replace(
     path: &Path,
     owner: Owner,
@@ -290,13 +293,16 @@ pub(crate) fn replace(
     params: &TableParams,
     fill: impl FnOnce(Region),
 ) -> Result<(), Error> {
-    let Some(old) = find(path, owner)? else { return Err(unusable(path, "it is gone")) };
+    let Some(old) = find(path, owner)? else {
+        return Err(unusable(path, "it does not exist any more"));
+    };
     let swap = || {
-        // One at a time.
+        // Serializes concurrent replacements.
         flock(&old, FlockOperation::LockExclusive)?;
         let (file, region) = build(path, owner, shape, params)?;
         fill(region);
-        // A rename needs a name to start from. One that is there was left by somebody killed here.
+        // A rename needs a source name. A file of that name was left by a process that was killed
+        // here.
         let temporary = temporary_path(path);
         fs::remove_file(&temporary).or_else(|cause| match cause.kind() {
             io::ErrorKind::NotFound => Ok(()),
@@ -308,21 +314,22 @@ pub(crate) fn replace(
     swap().map_err(|cause| unusable(path, cause))
 }
 
-/// The file at a path, if it is ours and nobody else's.
+/// Opens the file at a path if it belongs to the owner and no other user may access it.
 fn find(path: &Path, owner: Owner) -> Result<Option<File>, OpenError> {
     let Some((file, meta)) = find_file(path, owner)? else { return Ok(None) };
     owner.check(&meta).map_err(|why| unusable(path, why))?;
     Ok(Some(file))
 }
 
-/// The file at a path, if it is ours.
+/// Opens the file at a path if it belongs to the owner.
 fn find_file(path: &Path, owner: Owner) -> Result<Option<(File, fs::Metadata)>, OpenError> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let opened = open_file(path, flags, Mode::empty()).map(File::from);
     let meta = match &opened {
         Ok(file) => file.metadata(),
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
-        // The error names the owner of a file that cannot be opened, too.
+        // The owner is checked below even if the file cannot be opened, so that the error names the
+        // owner.
         Err(cause) => fs::symlink_metadata(path).map_err(|_| io::Error::from(*cause)),
     };
     let meta = meta.map_err(|cause| unusable(path, cause))?;
@@ -331,14 +338,14 @@ fn find_file(path: &Path, owner: Owner) -> Result<Option<(File, fs::Metadata)>, 
         Ok(file) if meta.is_file() => Ok(Some((file, meta))),
         Ok(_) => Err(unusable(path, "not a plain file").into()),
         Err(Errno::LOOP) => Err(unusable(path, "it is a link").into()),
-        // Other processes may be able to write to it. A table in another directory would count
-        // apart from theirs, so there is none.
+        // Other processes may be able to write to the file. A new table in another directory would
+        // count separately from theirs, so none is created.
         Err(Errno::ROFS) => Err(OpenError::Unavailable(unusable(path, Errno::ROFS).to_string())),
         Err(cause) => Err(unusable(path, io::Error::from(cause)).into()),
     }
 }
 
-/// Uses the memory in a file.
+/// Maps the memory of a file.
 pub(super) fn map<M: NamedMemory>(path: &Path, file: &File) -> Result<M, Error> {
     let len = file.metadata().map_err(|cause| unusable(path, cause))?.len();
     let len = usize::try_from(len).unwrap_or(usize::MAX);
@@ -358,7 +365,7 @@ pub(super) fn map<M: NamedMemory>(path: &Path, file: &File) -> Result<M, Error> 
     })
 }
 
-/// A new table without a name.
+/// Creates a file without a name.
 fn build<M: NamedMemory>(
     path: &Path,
     owner: Owner,
@@ -374,21 +381,22 @@ fn build<M: NamedMemory>(
     owner.set_owner_of(&file)?;
     let len = M::bytes(shape);
     let disk = fstatvfs(&file)?;
-    // `fallocate` would take and clear all the room before it fails. The whole system needs `/run`:
-    // a table takes at most half of what is free there. A file system without a limit says that it
-    // has no blocks.
+    // Check the free space first, because `fallocate` would reserve and clear all of it before it
+    // fails. The whole system needs `/run`, so a table takes at most half of the free space there.
+    // A file system without a limit reports 0 blocks.
     let room = if dir.starts_with("/run") { 2 * len } else { len };
     if disk.f_blocks > 0 && disk.f_bavail.saturating_mul(disk.f_frsize) < room as u64 {
         return Err(Errno::NOSPC.into());
     }
-    // Now, and not by a signal when the memory is first touched.
+    // Reserve all space now. Otherwise the process would get SIGBUS when it first touches the
+    // memory.
     fallocate(&file, FallocateFlags::empty(), 0, len as u64)?;
     let map = Map::file(&file, len)?;
     let memory = M::create(Box::new(map), shape, params);
     Ok((file, memory.ok_or_else(|| io::Error::other("too short"))?))
 }
 
-/// Makes the directory of root's tables, which other users may enter, whatever the umask is.
+/// Creates the directory of root's tables, which other users may enter. Independent of the umask.
 fn make_protected(dir: &Path) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o700).create(dir) {
         Ok(()) => fs::set_permissions(dir, fs::Permissions::from_mode(0o755)),
@@ -397,13 +405,13 @@ fn make_protected(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives a file its name. The name must be free.
+/// Gives a file its name, which must not exist yet.
 fn link(file: &File, path: &Path) -> io::Result<()> {
     let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(linkat(CWD, unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
-/// Removes a file, if the name still means it.
+/// Removes a file if the name still refers to it.
 fn remove_file(path: &Path, file: &File) -> io::Result<()> {
     flock(file, FlockOperation::LockExclusive)?;
     match fs::symlink_metadata(path) {
@@ -412,11 +420,11 @@ fn remove_file(path: &Path, file: &File) -> io::Result<()> {
     }
 }
 
-/// A start of the machine.
+/// A boot ID.
 type Boot = [u64; 2];
 const UNKNOWN_BOOT: Boot = [0; 2];
 
-/// This start of the machine.
+/// The boot ID of the running system.
 pub(crate) fn boot() -> Boot {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();

@@ -1,9 +1,9 @@
-//! Stands for `lock.rs` and `rule_lock.rs` where no table is shared by name: there is no file to
-//! lock, and no value of these types.
+//! Replaces `lock.rs` and `rule_lock.rs` on platforms without named tables. The types have no
+//! values.
 
 use std::io;
 
-/// A file that stands for a table.
+/// A file whose bytes can be locked.
 #[derive(Debug)]
 pub(crate) enum LockFile {}
 
@@ -11,7 +11,7 @@ pub(crate) enum LockFile {}
 #[derive(Debug)]
 pub(crate) enum RuleLock {}
 
-/// The right to change the list of rules.
+/// The lock that is needed to change the list of rules.
 #[derive(Debug)]
 pub(crate) enum RuleListLock {}
 

@@ -1,4 +1,4 @@
-//! Who may use a named table, and the directories in which its file is looked for and made.
+//! The owner of a named table, and the directories for its file.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,9 +10,9 @@ use rustix::process::{Gid, geteuid};
 
 use crate::error::Error;
 
-/// Shared memory, then whatever file system has `/tmp`. Every user can make files there.
+/// Directories in which every user can create files.
 const OPEN_DIRS: [&str; 2] = ["/dev/shm", "/tmp"];
-/// Only root can make files or directories here, so no other user can take the name of a table.
+/// Only root can create files or directories here, so no other user can occupy the name of a table.
 pub(crate) const PROTECTED: &str = "/run/dthrottle";
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 
@@ -36,7 +36,7 @@ impl Owner {
     }
 
     /// The directories of a table without the setting `dir`, in the order in which all processes
-    /// try them. They depend on the owner and the machine, never on the environment, so that a
+    /// try them. They depend only on the owner and the machine, never on the environment, so that a
     /// service, a shell and a cron job find the same table.
     pub(crate) fn dirs(self) -> Vec<PathBuf> {
         let mut dirs = self.protected_dirs().unwrap_or_default();
@@ -44,8 +44,9 @@ impl Owner {
         dirs
     }
 
-    /// For root `/run/dthrottle`; for others the directories in it that belong to them, which root
-    /// or systemd (`RuntimeDirectory=dthrottle/NAME`) has made. None if `/run` is not in memory.
+    /// For root, `/run/dthrottle`. For others, the directories in it that belong to them, which
+    /// root or systemd (`RuntimeDirectory=dthrottle/NAME`) created. Empty if `/run` is not in
+    /// memory.
     fn protected_dirs(self) -> io::Result<Vec<PathBuf>> {
         let is_roots = |path: &Path| {
             fs::symlink_metadata(path).map(|meta| meta.is_dir() && Owner::User(0).controls(&meta))
@@ -57,7 +58,7 @@ impl Owner {
         let protected = Path::new(PROTECTED);
         match is_roots(protected) {
             Ok(true) => {}
-            // A process of root makes it together with its first table.
+            // The first table of a process of root creates it.
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
             _ => return Ok(Vec::new()),
         }
@@ -66,7 +67,7 @@ impl Owner {
         }
         let entries = fs::read_dir(protected)?.flatten();
         let ours = entries.filter(|entry| {
-            // Not of the target of a link.
+            // `metadata` of a directory entry does not follow links.
             entry.metadata().is_ok_and(|meta| meta.is_dir() && self.controls(&meta))
         });
         let mut dirs: Vec<PathBuf> = ours.map(|entry| entry.path()).collect();
@@ -74,7 +75,7 @@ impl Owner {
         Ok(dirs)
     }
 
-    /// Whether this owner, and nobody else but root, can make files in a directory.
+    /// Returns true if only this owner and root can create files in a directory.
     fn controls(self, dir: &fs::Metadata) -> bool {
         match self {
             Owner::User(id) => dir.uid() == id && dir.mode() & 0o022 == 0,
@@ -82,12 +83,12 @@ impl Owner {
         }
     }
 
-    /// The path of a table.
+    /// The path of a table's file.
     pub(crate) fn path(self, dir: impl AsRef<Path>, name: &str) -> PathBuf {
         dir.as_ref().join(format!("{}{name}", self.prefix()))
     }
 
-    /// The start of the names of all its files.
+    /// The prefix of the names of all files of this owner.
     pub(crate) fn prefix(self) -> String {
         match self {
             Owner::User(id) => format!("dthrottle-{id}-"),
@@ -95,7 +96,7 @@ impl Owner {
         }
     }
 
-    /// An error if a file belongs to somebody else.
+    /// Returns an error if a file belongs to another user or group.
     pub(crate) fn check_owner(self, meta: &fs::Metadata) -> Result<(), String> {
         let whose = match self {
             Owner::User(id) if meta.uid() != id => format!("not to user {}", user(id)),
@@ -111,7 +112,7 @@ impl Owner {
         ))
     }
 
-    /// An error if a file belongs to somebody else, or can be used by others.
+    /// Returns an error if a file belongs to another user or group, or if others may access it.
     pub(crate) fn check(self, meta: &fs::Metadata) -> Result<(), String> {
         self.check_owner(meta)?;
         let mode = meta.mode() & 0o777;
@@ -121,11 +122,11 @@ impl Owner {
         };
         match mode & others {
             0 => Ok(()),
-            _ => Err(format!("others may use it (mode {mode:o}, not {right})")),
+            _ => Err(format!("other users may access it (mode {mode:o}, must be {right})")),
         }
     }
 
-    /// Gives a new file to this owner, whatever the process's umask is.
+    /// Makes this owner the owner of a new file and sets its mode. Independent of the umask.
     pub(crate) fn set_owner_of(self, file: &File) -> io::Result<()> {
         let mut mode = Mode::RUSR | Mode::WUSR;
         if let Owner::Group(id) = self {
@@ -150,7 +151,8 @@ fn group_id(name: &str) -> Option<u32> {
     entry("/etc/group", (0, name), 2)?.parse().ok()
 }
 
-/// A field of the line of a file such as `/etc/passwd` in which another field has this value.
+/// Finds the line of a file such as `/etc/passwd` whose field `key` has this value, and returns its
+/// field `wanted`.
 fn entry(file: &str, (key, value): (usize, &str), wanted: usize) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     let mut lines = text.lines().map(|line| line.split(':').collect::<Vec<_>>());

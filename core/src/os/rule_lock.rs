@@ -1,11 +1,11 @@
-//! Locks on the rules of a shared table: which of them live processes use.
+//! Locks on the rules of a shared table, which show what rules live processes use.
 //!
-//! A throttle holds a shared lock on the byte of each of its rules in the file that stands for the
-//! table. An index is freed only under an exclusive lock on its byte, so only when no live process
-//! uses it. Each throttle has its own open file description for its locks. Unlike the lock for
-//! the exchange, these locks are inherited: a forked child uses the same rules, and the system
-//! keeps the lock until the last of the processes has dropped the throttle or is gone, however it
-//! ended.
+//! A throttle holds a shared lock on one byte of the table's file for each of its rules. An index
+//! is freed only under an exclusive lock on its byte, which the system grants only if no live
+//! process uses the rule. Each throttle has its own open file description for its locks. Unlike the
+//! lock of the exchange, these locks are inherited by a fork: the child uses the same rules. The
+//! system releases a lock when the last of these processes has dropped the throttle or has ended in
+//! any way.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,8 @@ use super::fork::{self, Guarded};
 use super::lock::{ALL, CheckedFile, LockFile, RULE_LIST, RULES, try_change};
 use super::memory::FilePin;
 
-/// How long to wait for a process that changes the list of rules: 10 s. It takes milliseconds.
+/// How long to wait for a process that changes the list of rules: 10 s. A change takes
+/// milliseconds.
 const TRIES: usize = 10_000;
 const PAUSE: Duration = Duration::from_millis(1);
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
@@ -26,7 +27,7 @@ const TMPFS_MAGIC: FsWord = 0x0102_1994;
 /// The shared locks of one throttle on its rules.
 #[derive(Debug)]
 pub(crate) struct RuleLock {
-    /// `None` once the mapping alone holds the locks.
+    /// `None` if only the mapping still holds the locks.
     file: Option<CheckedFile>,
     /// `None` until all rules are locked.
     pin: Option<FilePin>,
@@ -38,16 +39,19 @@ impl RuleLock {
         Ok(RuleLock { file: Some(file), pin: None })
     }
 
-    /// Locks one more rule. Returns false while another process excludes its users. Fails where
-    /// the system has no such locks.
+    /// Locks one more rule. Returns false while another process excludes the rule's users.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not support such locks.
     pub(crate) fn add(&self, index: u16) -> io::Result<bool> {
         let Some(file) = &self.file else { return Ok(false) };
         try_change(file, libc::F_RDLCK, byte_of(index), 1)
     }
 
-    /// Keeps the locks for good: without a descriptor, which a program that becomes a daemon would
-    /// close. Only where the file is in memory: elsewhere a mapping may belong to another file
-    /// below this one (overlayfs).
+    /// Keeps the locks until they are dropped. In a file system in memory the descriptor is closed,
+    /// because a program that becomes a daemon would close it. Elsewhere it stays open, because a
+    /// mapping may belong to another file below this one (overlayfs).
     pub(crate) fn keep(&mut self) -> io::Result<()> {
         if let Some(file) = &self.file {
             self.pin = Some(FilePin::new(file)?);
@@ -62,19 +66,20 @@ impl RuleLock {
 impl Drop for RuleLock {
     fn drop(&mut self) {
         if let (Some(file), None) = (&self.file, &self.pin) {
-            // Not by closing alone: a child that is forked just now may have the descriptor, and
-            // does not know of it.
+            // Unlocks explicitly, because a child that is being forked may have a copy of the
+            // descriptor.
             let _ = try_change(file, libc::F_UNLCK, 0, ALL);
         }
     }
 }
 
-/// The right to change the list of rules. Given back when it is dropped, and never inherited.
+/// The lock that is needed to change the list of rules. It is released on drop and never inherited
+/// by a fork.
 #[derive(Debug)]
 pub(crate) struct RuleListLock(Guarded<File>);
 
 impl RuleListLock {
-    /// Waits for other processes. Returns `None` if one of them does not give the lock back.
+    /// Waits for other processes. Returns `None` if another process does not release the lock.
     pub(crate) fn new(place: &LockFile) -> io::Result<Option<RuleListLock>> {
         let lock = RuleListLock(fork::guard(|| place.open_again())?);
         for _ in 0..TRIES {
@@ -86,7 +91,7 @@ impl RuleListLock {
         Ok(None)
     }
 
-    /// Excludes all users of a rule. Returns false if there is one.
+    /// Excludes all users of a rule. Returns false if the rule has a user.
     pub(crate) fn exclude(&self, index: u16) -> bool {
         self.try_change(libc::F_WRLCK, byte_of(index), 1).unwrap_or(false)
     }
@@ -109,7 +114,7 @@ impl RuleListLock {
 
 impl Drop for RuleListLock {
     fn drop(&mut self) {
-        // See `Lock`.
+        // Unlocks explicitly, as `exchange_lock::Lock` does.
         let _ = self.try_change(libc::F_UNLCK, RULE_LIST, ALL);
     }
 }
@@ -122,8 +127,9 @@ fn is_in_memory(file: &File) -> bool {
     fstatfs(file).is_ok_and(|found| found.f_type == TMPFS_MAGIC)
 }
 
-/// Returns true if the same call may work later: too few descriptors, too little memory, or too
-/// many forks at this moment. Otherwise this process can never lock the rules of the table.
+/// Returns true if the same call may succeed later, because the system has too few descriptors, too
+/// little memory, or too many forks at the moment. Other errors mean that this process can never
+/// lock the rules.
 pub(crate) fn is_transient(cause: &io::Error) -> bool {
     cause.kind() == io::ErrorKind::WouldBlock
         || matches!(cause.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))

@@ -28,7 +28,7 @@ fn a_table_is_for_its_user_alone() {
     for mode in [0o660, 0o604, 0o666] {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         let message = open(web(&folder), 10).unwrap_err().to_string();
-        let reason = format!("others may use it (mode {mode:o}, not 600)");
+        let reason = format!("other users may access it (mode {mode:o}, must be 600)");
         assert!(message.contains(&reason), "{message}");
         assert!(message.contains(path.to_str().unwrap()), "{message}");
     }
@@ -95,7 +95,7 @@ fn a_group_shares_its_table() {
     // Not when it is open to all, nor when it is another group's.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
     let Err(message) = worker(&folder, BOB, &shared) else { panic!("opened") };
-    assert!(message.contains("others may use it (mode 666, not 660)"), "{message}");
+    assert!(message.contains("other users may access it (mode 666, must be 660)"), "{message}");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o660)).unwrap();
     chown(&path, None, Some(BOB)).unwrap();
     let Err(message) = worker(&folder, BOB, &shared) else { panic!("opened") };
