@@ -90,10 +90,10 @@ def test_stats_and_forgetting(busy: BusyThrottle) -> None:
 def test_times_that_cannot_be(busy: BusyThrottle, now: Any) -> None:
     calls = [busy.should_send, busy.turn, busy.on_ok, busy.on_busy, busy.limit, busy.rate]
     for call in calls:
-        with pytest.raises(ArgumentError, match=r"^now .*must be a number of seconds"):
+        with pytest.raises(ArgumentError, match=r"^`now` .*must be a number of seconds"):
             call("a", now=now)
     if now is not None:
-        with pytest.raises(ArgumentError, match=r"^retry_after .*must be a number of seconds"):
+        with pytest.raises(ArgumentError, match=r"^`retry_after` .*must be a number of seconds"):
             busy.on_busy("a", now)
     assert busy.should_send("a")
 

@@ -1,4 +1,4 @@
-//! Where the time comes from: the system, or a hand that moves it.
+//! The clock of a throttle: the system's, or one that the caller moves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,14 +6,28 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A clock that stands still until it is moved: for tests, and for hosts that give the time.
+/// A clock that stands still until the caller moves it, for tests and for hosts that provide the
+/// time.
 ///
-/// Clones are the same clock.
+/// Clones share one time.
+///
+/// ```
+/// use std::time::Duration;
+/// use dthrottle::{ManualClock, Rule, Throttle};
+///
+/// let clock = ManualClock::new();
+/// let throttle = Throttle::builder().rule(Rule::per_second(1)).clock(clock.clone()).build()?;
+/// assert!(throttle.allow("alice")?);
+/// assert!(!throttle.allow("alice")?);
+/// clock.advance(Duration::from_secs(1));
+/// assert!(throttle.allow("alice")?);
+/// # Ok::<(), dthrottle::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct ManualClock(Arc<AtomicU64>);
 
 impl ManualClock {
-    /// A clock that stands at zero.
+    /// Creates a clock at time zero.
     pub fn new() -> ManualClock {
         ManualClock::default()
     }
@@ -23,22 +37,26 @@ impl ManualClock {
         Duration::from_nanos(self.now_ns())
     }
 
-    /// Moves the clock on. It stops at its end, after 584 years.
+    /// Advances the clock. It stops at its greatest time, after 584 years.
     pub fn advance(&self, by: Duration) {
         let by = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
-        // Relaxed: the time orders nothing but itself.
+        // Relaxed: no other data is published with the time.
         self.0.update(Ordering::Relaxed, Ordering::Relaxed, |now| now.saturating_add(by));
     }
 
-    /// Moves the clock on to a time since its zero. Time never runs backwards: an earlier time is
-    /// an error.
+    /// Sets the clock to a time since its zero.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Argument`] if the time is earlier than the present one. The clock then stays as
+    /// it is.
     pub fn set(&self, to: Duration) -> Result<()> {
         let to = u64::try_from(to.as_nanos()).unwrap_or(u64::MAX);
         // Relaxed: as above.
         let before = self.0.fetch_max(to, Ordering::Relaxed);
         if before > to {
             let message = format!(
-                "a clock cannot be set back from {:?} to {:?}; make a new one instead",
+                "a clock cannot be set back from {:?} to {:?}; create a new clock instead",
                 Duration::from_nanos(before),
                 Duration::from_nanos(to)
             );
@@ -52,22 +70,23 @@ impl ManualClock {
     }
 }
 
-/// The clock of a throttle.
+/// Selects the clock of a throttle; see [`Builder::clock`](crate::Builder::clock).
 #[derive(Clone, Debug)]
 pub enum Clock {
-    /// The time since the machine started, suspend included; without the feature `shared`, since
-    /// this process first asked, without suspends. `wasm32-unknown-unknown` has no such clock.
+    /// The time since the machine started, including suspended time. Without the feature `shared`,
+    /// the time since the first reading in this process, without suspended time.
+    /// `wasm32-unknown-unknown` has no system clock.
     System,
-    /// A clock moved by hand.
+    /// A clock that the caller moves.
     Manual(ManualClock),
 }
 
 impl Clock {
-    /// Fails if there is no such clock.
+    /// Returns an error if the platform has no such clock.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             Clock::System if cfg!(target_os = "unknown") => {
-                let message = "no clock: give one, this platform has no system clock";
+                let message = "this platform has no system clock; give a clock to the builder";
                 Err(Error::new(ErrorKind::Argument, message))
             }
             _ => Ok(()),
@@ -90,16 +109,16 @@ impl From<ManualClock> for Clock {
     }
 }
 
-/// A table's zero lies at most this long, 208 days, before the first reading of a manual clock, so
-/// that older hits have a place in the table.
+/// A table's zero is at most this long, 208 days, before the first reading of a manual clock, so
+/// that earlier hits have valid times.
 const BEFORE_NS: u64 = 1 << 54;
-/// A table's zero that the first reading of the clock will set.
+/// A table zero that the first reading of the clock will set.
 pub(crate) const FIRST_READING: u64 = u64::MAX;
 
-/// A clock, and which of its times is the zero of a table.
+/// A clock, and the zero of a table on it.
 ///
-/// A bucket has room for a few years of ticks, but a manual clock may count from any epoch. So its
-/// first reading decides where the table's time begins.
+/// A bucket has room for a few years of ticks, but a manual clock may count from any epoch. So the
+/// first reading of a manual clock determines where the table's time begins.
 #[derive(Debug)]
 pub(crate) struct TableClock {
     clock: Clock,
@@ -112,7 +131,7 @@ impl TableClock {
         TableClock { clock, zero_ns: AtomicU64::new(zero_ns) }
     }
 
-    /// The clock itself, which keeps its own zero.
+    /// The clock itself, with its own zero.
     pub(crate) fn clock(&self) -> &Clock {
         &self.clock
     }
@@ -123,19 +142,19 @@ impl TableClock {
         self.table_ns(self.clock.now_ns())
     }
 
-    /// A time of the clock as a time of the table. Times before the table's zero become zero.
+    /// Converts a time of the clock to table time. Times before the table's zero become 0.
     #[inline]
     pub(crate) fn table_ns(&self, ns: u64) -> u64 {
-        // Relaxed: the zero orders nothing but itself.
+        // Relaxed: no other data is published with the zero.
         let zero_ns = self.zero_ns.load(Ordering::Relaxed);
         ns.checked_sub(zero_ns).unwrap_or_else(|| self.before_zero(ns))
     }
 
     #[cold]
     fn before_zero(&self, ns: u64) -> u64 {
-        // Not from `ns`, which may be a time that the caller gave.
+        // Reads the clock, because `ns` may be a time that the caller gave.
         let first_ns = self.clock.now_ns().saturating_sub(BEFORE_NS);
-        // Relaxed: as above. Another thread may have set it meanwhile, a little later or earlier.
+        // Relaxed: as above. If another thread set the zero in the meantime, its value is used.
         let relaxed = Ordering::Relaxed;
         let set = self.zero_ns.compare_exchange(FIRST_READING, first_ns, relaxed, relaxed);
         ns.saturating_sub(set.map_or_else(|zero_ns| zero_ns, |_| first_ns))
@@ -147,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_reading_of_a_manual_clock_sets_the_zero_of_the_table() {
+    fn the_first_reading_of_a_manual_clock_sets_the_tables_zero() {
         let year = 365 * 86_400 * 1_000_000_000;
         for (first, zero) in [(0, 0), (1000, 0), (56 * year, 56 * year - BEFORE_NS)] {
             let manual = ManualClock::new();
@@ -161,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn times_before_the_zero_of_the_table_are_zero() {
+    fn times_before_the_tables_zero_become_zero() {
         let clock = TableClock::new(ManualClock::new().into(), 500);
         assert_eq!(
             [0, 499, 500, 501, u64::MAX].map(|ns| clock.table_ns(ns)),

@@ -1,13 +1,17 @@
-//! Numbers of dynamic languages, checked once for all bindings.
+//! Checks and converts numbers of dynamic languages, for all bindings.
 
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The largest cost in a float: above 2^53 not every whole number is one.
+/// The largest cost in a float. Above 2^53 a float cannot represent every whole number.
 pub(crate) const MAX_FLOAT_COST: f64 = 9_007_199_254_740_992.0;
 
-/// A cost (or hits) given as a float: a whole number from 0 to 2^53.
+/// Converts a cost given as a float.
+///
+/// # Errors
+///
+/// [`ErrorKind::Cost`] unless it is a whole number from 0 to 2^53.
 pub fn cost_from_f64(cost: f64) -> Result<u64> {
     if cost.fract() == 0.0 && (0.0..=MAX_FLOAT_COST).contains(&cost) {
         Ok(cost as u64)
@@ -16,38 +20,47 @@ pub fn cost_from_f64(cost: f64) -> Result<u64> {
     }
 }
 
-/// The error about a cost that is no whole number from 0 up, whatever it is.
+/// The error for a cost that is not a whole number of at least 0.
 pub fn bad_cost(cost: impl std::fmt::Display) -> Error {
-    let message = format!("cost {cost}: a cost must be a whole number, 0 or more");
+    let message = format!("`cost` must be a whole number of at least 0, got {cost}");
     Error::new(ErrorKind::Cost, message)
 }
 
-/// 100 years. A time beyond is most likely one in another unit, and a clock set there would end.
+/// 100 years. A longer time was probably given in another unit, and would exceed the range of a
+/// clock.
 const LONGEST_NS: f64 = 100.0 * 365.0 * 86_400e9;
 
-/// Up to here, 104 days, a float holds every whole number of nanoseconds.
+/// Below this number of nanoseconds, which is 104 days, a float represents every whole number.
 const EXACT_NS: u64 = 1 << 53;
 
-/// Seconds given as a float.
+/// Converts seconds given as a float. `name` is the argument that an error names.
+///
+/// # Errors
+///
+/// [`ErrorKind::Argument`] unless the time is from 0 to 100 years.
 pub fn duration_from_secs(name: &str, seconds: f64) -> Result<Duration> {
     duration(name, seconds, 1e9, "seconds")
 }
 
-/// Milliseconds given as a float.
+/// Converts milliseconds given as a float. `name` is the argument that an error names.
+///
+/// # Errors
+///
+/// [`ErrorKind::Argument`] unless the time is from 0 to 100 years.
 pub fn duration_from_millis(name: &str, millis: f64) -> Result<Duration> {
     duration(name, millis, 1e6, "milliseconds")
 }
 
-/// Milliseconds as a float, to the nanosecond where a float can hold it.
+/// Converts a duration to milliseconds, to the nanosecond if a float can represent it.
 pub fn millis(duration: Duration) -> f64 {
     match u64::try_from(duration.as_nanos()) {
         Ok(ns) if ns < EXACT_NS => ns as f64 / 1e6,
-        // A time since 1970, for instance: a float has no room for all of its nanoseconds.
+        // For example a time since 1970, of which a float cannot represent all nanoseconds.
         _ => duration.as_millis() as f64 + f64::from(duration.subsec_nanos() % 1_000_000) / 1e6,
     }
 }
 
-/// A number as a message quotes it: not with hundreds of digits.
+/// Formats a number for a message, without hundreds of digits.
 pub(crate) fn shown(number: f64) -> String {
     match number.abs() {
         0.0 | 1e-9..1e16 => number.to_string(),
@@ -57,14 +70,14 @@ pub(crate) fn shown(number: f64) -> String {
 
 fn duration(name: &str, number: f64, ns: f64, unit: &str) -> Result<Duration> {
     if number >= 0.0 && number * ns < LONGEST_NS {
-        // The parts separately, so that whole units are exact however large they are.
+        // Converts whole and fraction separately, so that whole units are exact however large they
+        // are.
         let whole = number.trunc() as u64 * ns as u64;
         Ok(Duration::from_nanos(whole + (number.fract() * ns).round() as u64))
     } else {
         let number = shown(number);
-        let message = format!(
-            "{name} {number}: must be a number of {unit} from 0 to 100 years; is it in {unit}?"
-        );
+        let message =
+            format!("`{name}` must be a number of {unit} from 0 to 100 years, got {number}");
         Err(Error::new(ErrorKind::Argument, message))
     }
 }
@@ -74,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn costs_end_where_floats_have_gaps() {
+    fn a_cost_above_2_to_the_53_is_an_error() {
         assert_eq!(cost_from_f64(9_007_199_254_740_992.0), Ok(1 << 53));
         assert!(cost_from_f64(9_007_199_254_740_994.0).is_err());
         assert_eq!(cost_from_f64(-0.0), Ok(0));
@@ -100,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_quoted_short() {
+    fn numbers_in_messages_are_short() {
         assert_eq!(
             [1.5, -2.0, 0.0, 1e300, 5e-324].map(shown),
             ["1.5", "-2", "0", "1e300", "5e-324"]

@@ -1,14 +1,14 @@
-//! Errors: one small set of kinds, the same in every language.
+//! Error kinds, the same in every language.
 //!
-//! Being throttled is an answer, never an error. The list of kinds is in `records/lists.rs`; their
-//! numbers and names are a promise (`tests/vectors/errors.json`).
+//! Being throttled is a decision, never an error. `records/lists.rs` lists the kinds. Their numbers
+//! and names never change (`tests/vectors/errors.json`).
 
 use std::fmt;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])+ $kind:ident = $number:literal, $name:literal, $code:ident,
         $class:ident($base:ident), $text:literal;)*) => {
-        /// What sort of mistake was made.
+        /// The kind of an [`Error`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum ErrorKind {
@@ -19,17 +19,17 @@ macro_rules! kinds {
             /// All kinds, in the order of their numbers.
             pub const ALL: [ErrorKind; [$($number),*].len()] = [$(ErrorKind::$kind),*];
 
-            /// The kind's word: `config`, `cost`, ...
+            /// The name of the kind in lower case, such as `config` or `cost`.
             pub const fn name(self) -> &'static str {
                 match self { $(ErrorKind::$kind => $name,)* }
             }
 
-            /// The kind as a code, as JavaScript's `err.code` has it: `DTHROTTLE_CONFIG`, ...
+            /// The code of the kind, such as `DTHROTTLE_CONFIG`, as in JavaScript's `err.code`.
             pub const fn code(self) -> &'static str {
                 match self { $(ErrorKind::$kind => concat!("DTHROTTLE_", stringify!($code)),)* }
             }
 
-            /// The kind as a negative number, as C's status has it.
+            /// The kind as a negative number, as in the status codes of C.
             pub const fn number(self) -> i32 {
                 match self { $(ErrorKind::$kind => $number,)* }
             }
@@ -39,7 +39,15 @@ macro_rules! kinds {
 
 crate::error_kinds!(kinds);
 
-/// An error: its kind, a message that says what would be right, and where it was found.
+/// An error with its kind, a message that says how to fix it, and its location in a configuration.
+///
+/// ```
+/// use dthrottle::{ErrorKind, Rule, Throttle};
+///
+/// let error = Throttle::builder().rule(Rule::parse("10 per fortnight")).build().unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Config);
+/// assert_eq!(error.field(), Some("rules[0].rate"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -49,18 +57,19 @@ pub struct Error {
     file: Option<String>,
 }
 
-/// The result of everything in this crate that can fail.
+/// A [`Result`](std::result::Result) with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error of this kind with this message. Bindings use it for what only they can see.
+    /// Creates an error. Bindings use it for errors that only they can detect.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error { kind, message: message.into(), field: None, line: None, file: None }
     }
 
-    /// An error about a field of a configuration.
+    /// Creates an error about a field of a configuration. An empty `field` means the whole
+    /// configuration.
     pub fn config(field: impl Into<String>, message: impl Into<String>) -> Error {
-        // An empty path is the whole configuration: no field to name.
+        // An empty path is the whole configuration.
         let field = Some(field.into()).filter(|field| !field.is_empty());
         Error { field, ..Error::new(ErrorKind::Config, message) }
     }
@@ -69,13 +78,13 @@ impl Error {
         Error { field: Some(field.into()), ..self }
     }
 
-    /// The error in a file.
+    /// Adds the path of the file that contains the error.
     #[cfg(feature = "web")]
     pub(crate) fn in_file(self, path: &str) -> Error {
         Error { file: Some(path.into()), ..self }
     }
 
-    /// The same error, with the line on which the field stands.
+    /// Adds the line of the field in the configuration text, from 1.
     #[must_use]
     pub fn at_line(self, line: Option<u32>) -> Error {
         Error { line, ..self }

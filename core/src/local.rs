@@ -1,25 +1,25 @@
-//! What each thread keeps for itself. One variable, because in a shared library every
-//! thread-local variable costs a call to find it.
+//! Thread-local values. They are in one variable, because every access to a thread-local variable
+//! of a shared library costs a function call.
 
 use std::cell::Cell;
 
 use crate::stats::NO_STRIPE;
 
-/// A thread's own values.
+/// The values of a thread.
 #[derive(Debug)]
 pub(crate) struct Local {
-    /// Which counters it uses; see `stats.rs`.
+    /// Index of the thread's counters; see `stats.rs`.
     pub(crate) stripe: Cell<usize>,
-    /// When it last asked for the time; see `os/tsc.rs`.
+    /// The last reading of the system's clock; see `os/tsc.rs`.
     pub(crate) anchor: Cell<Anchor>,
 }
 
-/// A moment by the system's clock and by the processor's counter.
+/// A moment on the system's clock and on the processor's counter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Anchor {
     pub(crate) count: u64,
     pub(crate) ns: u64,
-    /// Nanoseconds a count, in 2^-32; zero: not known yet.
+    /// Nanoseconds per count, as a multiple of 2^-32. 0: unknown.
     pub(crate) speed: u64,
 }
 

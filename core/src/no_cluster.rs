@@ -1,8 +1,8 @@
-//! Stands for `cluster/` where the feature is off: there is no node, and no value of its type.
+//! Replaces `cluster/` if the feature is off. The types have no values.
 
 use crate::table::Table;
 
-/// A cluster, as seen from one node. There are no values of this type.
+/// A cluster, as seen from one node. This type has no values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterStats {}
 
@@ -18,7 +18,7 @@ pub(crate) mod node {
     use crate::limit::bucket::Scale;
     use crate::throttle::Throttle;
 
-    /// A node of a cluster.
+    /// A node of a cluster. This type has no values.
     pub(crate) enum ClusterNode {}
 
     impl ClusterNode {

@@ -1,4 +1,4 @@
-//! What a throttle counts about itself.
+//! Counters of a throttle.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -6,8 +6,8 @@ use crate::local::LOCAL;
 
 crate::records!(Stats, crate::records::define, Copy, Default);
 
-/// The counters behind [`Stats`], several times over: each of the first threads has its own, so
-/// that counting costs next to nothing, and the others share the last.
+/// The counters behind [`Stats`]. There are several sets, so that counting is cheap: each of the
+/// first threads has its own set, and all other threads share the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Counters([Stripe; STRIPES]);
 
@@ -16,14 +16,14 @@ const SHARED: usize = STRIPES - 1;
 /// The stripe of a thread that has no counters yet.
 pub(crate) const NO_STRIPE: usize = usize::MAX;
 
-/// A cache line of counters.
+/// A set of counters in a cache line of its own.
 #[repr(align(64))]
 #[derive(Debug, Default)]
 struct Stripe([Counter; COUNTS]);
 
 const COUNTS: usize = 5;
 
-/// What is counted.
+/// The counted events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Count {
     Allowed,
@@ -37,9 +37,9 @@ pub(crate) enum Count {
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// For the only thread that adds to this counter.
+    /// Adds one. Only one thread may add to this counter.
     fn add_one_alone(&self) {
-        // Relaxed: a count orders nothing.
+        // Relaxed: counters order nothing.
         self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
@@ -66,7 +66,7 @@ impl Counters {
         }
     }
 
-    /// For a thread that shares its counters, or has none yet.
+    /// For a thread that shares its counters or has none yet.
     #[cold]
     fn add_one_shared(&self, count: Count) {
         let stripe = LOCAL.with(|local| match local.stripe.get() {
@@ -79,7 +79,7 @@ impl Counters {
         self.0[stripe].0[count as usize].add(1);
     }
 
-    /// What is counted here; the rest is zero.
+    /// The sums of these counters. All other fields are 0.
     pub(crate) fn stats(&self) -> Stats {
         let sum = |count: Count| self.0.iter().map(|stripe| stripe.0[count as usize].get()).sum();
         Stats {
@@ -93,7 +93,8 @@ impl Counters {
     }
 }
 
-/// The counters of a new thread. They are not given back: what a thread counted stays.
+/// Assigns counters to a new thread. They are not released when the thread ends, because its counts
+/// stay.
 fn new_stripe() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     // Relaxed: only the number matters.

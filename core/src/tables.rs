@@ -1,5 +1,8 @@
-//! The named tables of this user, or of a group: to list them, remove one, or give one another
-//! size.
+//! Maintenance of named tables: listing, removing and resizing them.
+//!
+//! Each function works on the tables of the current user, or of a group if `group` names one. `dir`
+//! is the directory of the tables; by default it is the one that throttles use, which
+//! `docs/table.md` describes.
 
 use std::path::PathBuf;
 
@@ -17,23 +20,34 @@ use crate::{TableConfig, config};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableInfo {
-    /// Its name.
+    /// The table's name.
     pub name: String,
-    /// Its file.
+    /// The table's file.
     pub path: PathBuf,
-    /// Bytes of memory.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// How many tags it has room for; zero if it has only busy answers.
+    /// Number of tags that the table has room for. 0 if it stores only busy responses.
     pub tags: u64,
-    /// Buckets that are not full now.
+    /// Number of buckets that are not full now.
     pub buckets: u64,
-    /// The cluster that it belongs to, if an exchange has begun.
+    /// The cluster that the table belongs to, if a process has begun the exchange.
     pub cluster: Option<ClusterStats>,
-    /// Why it cannot be used, if it cannot.
+    /// Why the table cannot be used, if it cannot.
     pub fault: Option<String>,
 }
 
-/// The tables of this user, or of a group, in the usual folders or in this one.
+/// Lists the named tables, sorted by name. Includes tables that cannot be used.
+///
+/// # Errors
+///
+/// [`ErrorKind::Config`] if the group does not exist.
+///
+/// ```no_run
+/// for table in dthrottle::tables::list(None, None)? {
+///     println!("{}: {} of {} tags in use", table.name, table.buckets, table.tags);
+/// }
+/// # Ok::<(), dthrottle::Error>(())
+/// ```
 pub fn list(group: Option<&str>, dir: Option<&str>) -> Result<Vec<TableInfo>> {
     let owner = Owner::of(group)?;
     let mut tables = Vec::new();
@@ -60,7 +74,7 @@ pub fn list(group: Option<&str>, dir: Option<&str>) -> Result<Vec<TableInfo>> {
     Ok(tables)
 }
 
-/// Adds tables that have busy answers and no buckets.
+/// Adds tables that store busy responses and have no buckets.
 #[cfg(feature = "busy")]
 fn list_busy(tables: &mut Vec<TableInfo>, owner: Owner, dir: Option<&str>) {
     for (name, path) in named::files::<BusyRegion>(owner, dir) {
@@ -77,7 +91,7 @@ fn list_busy(tables: &mut Vec<TableInfo>, owner: Owner, dir: Option<&str>) {
     }
 }
 
-/// The file of a table's busy answers.
+/// The file with the busy responses of a table.
 #[cfg(feature = "busy")]
 fn find_busy(name: &str, owner: Owner, dir: Option<&str>) -> Option<PathBuf> {
     let mut files = named::files::<BusyRegion>(owner, dir).into_iter();
@@ -89,8 +103,14 @@ fn find_busy(_: &str, _: Owner, _: Option<&str>) -> Option<PathBuf> {
     None
 }
 
-/// Removes a table and its busy answers, or the one of them that exists. Processes that have it open
-/// keep it among themselves until they end.
+/// Removes a table and the busy responses of the same name.
+///
+/// Processes that have the table open continue to share it until they end.
+///
+/// # Errors
+///
+/// [`ErrorKind::File`] if there is no such table or its file cannot be removed,
+/// [`ErrorKind::Config`] if the group does not exist.
 pub fn remove(name: &str, group: Option<&str>, dir: Option<&str>) -> Result<()> {
     let owner = Owner::of(group)?;
     let busy = find_busy(name, owner, dir);
@@ -104,8 +124,15 @@ pub fn remove(name: &str, group: Option<&str>, dir: Option<&str>) -> Result<()> 
     }
 }
 
-/// Gives a table another size, with all its buckets that fit; how many did not. Processes that
-/// have it open keep the old one among themselves until they are restarted.
+/// Changes the size of a table, given as a number of tags such as `"500000"` or as bytes such as
+/// `"20 MB"`. Copies all buckets that fit, and returns the number of those that do not.
+///
+/// Processes that have the table open continue to share the old one until they are restarted.
+///
+/// # Errors
+///
+/// [`ErrorKind::File`] if there is no such table or the new file cannot be created,
+/// [`ErrorKind::Config`] if the size is invalid or the group does not exist.
 pub fn resize(name: &str, size: &str, group: Option<&str>, dir: Option<&str>) -> Result<u64> {
     let size = Some(config::Size::parse(size));
     let wanted = TableConfig { size, ..TableConfig::named(name) };

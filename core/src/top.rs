@@ -1,4 +1,4 @@
-//! Who uses most: the buckets of a table that are nearest to empty, or deepest in debt.
+//! Lists the buckets that used the largest share of their burst.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,26 +6,28 @@ use std::time::Duration;
 use crate::domain::{Domain, Host};
 use crate::limit::bucket::carry_over;
 
-/// A bucket, as people want to see it. The tag itself is not in the table.
+/// A bucket in a listing; see [`Throttle::top`](crate::Throttle::top).
+///
+/// The tag is not included, because a table stores only fingerprints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TopBucket {
-    /// Stands for domain, rule and tag; 54 bits, the others are zero.
+    /// Hash of the domain, the rule and the tag. The lowest 10 bits are 0.
     pub fingerprint: u64,
     /// The domain's name.
     pub domain: String,
     /// The rule's name.
     pub rule: String,
-    /// The rule's burst.
+    /// The rule's burst in units.
     pub limit: u64,
-    /// Whole units in the bucket, negative in debt.
+    /// Whole units in the bucket, negative if it is in debt.
     pub balance: i64,
     /// Time until the bucket is full.
     pub reset_after: Duration,
 }
 
-/// The `count` buckets with the largest share of their burst used, most used first. Those that were
-/// counted by a rule as it was before are shown by what it is now.
+/// The `count` buckets with the largest used share of their burst, in descending order. A bucket
+/// that was counted under an earlier version of its rule is converted to the current one.
 pub(crate) fn top(host: &Host, domains: &[Domain], count: usize) -> Vec<TopBucket> {
     let now = host.now();
     let shown = || domains.iter().flat_map(|d| d.0.rules.iter().map(move |rule| (d, rule)));
@@ -42,7 +44,7 @@ pub(crate) fn top(host: &Host, domains: &[Domain], count: usize) -> Vec<TopBucke
             return;
         }
         most.push(((u64::MAX - share, bucket.key.fingerprint), *domain, *rule, tat));
-        // Many more than are wanted, so that sorting is seldom.
+        // The list may grow to twice its size, so that it is rarely sorted.
         if most.len() >= count.max(1000).saturating_mul(2) {
             most.sort_unstable_by_key(|(order, ..)| *order);
             most.truncate(count);
