@@ -1,8 +1,9 @@
-//! A node that is asked at an even pace, for `tests/cluster`: see `tests/cluster/hammer.py`.
+//! A cluster node that checks at an even rate, for `tests/cluster`: see `tests/cluster/hammer.py`.
 //!
-//! `node CONFIG [observe]`, the configuration as TOML. With `observe` it only looks at the table
-//! and never exchanges. It has two more words: `stats` prints what is known of the cluster as
-//! `NAME=NUMBER ...`, and `take UNITS TAG` takes many at once and prints what is left.
+//! `node CONFIG [observe]`, with the configuration as TOML. With `observe` it only reads the table
+//! and never exchanges. It reads commands from its input: `run START RATE MS TAG` checks at a rate,
+//! `balance TAG` prints a balance, `take UNITS TAG` takes many units at once and prints the
+//! balance, `stats` prints the statistics of the cluster as `NAME=NUMBER ...`.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this runs in real time")]
 
 use std::env;
@@ -19,7 +20,7 @@ type CommandResult = Result<(), Box<dyn Error>>;
 
 fn main() -> CommandResult {
     let args: Vec<String> = env::args().skip(1).collect();
-    let throttle = Throttle::from_toml(args.first().ok_or("a configuration")?)?;
+    let throttle = Throttle::from_toml(args.first().ok_or("usage: node CONFIG [observe]")?)?;
     if args.get(1).is_none_or(|word| word != "observe") {
         throttle.start()?;
     }
@@ -43,7 +44,7 @@ fn answer(throttle: &Throttle, line: &str) -> CommandResult {
             println!("{}", throttle.check_with(tag, ask)?.balance);
         }
         ["stats"] => stats(throttle)?,
-        _ => return Err(format!("cannot {line:?}").into()),
+        _ => return Err(format!("unknown command {line:?}").into()),
     }
     Ok(())
 }
@@ -78,7 +79,7 @@ fn wait_until(due: u64) -> Result<u64, Box<dyn Error>> {
 }
 
 fn stats(throttle: &Throttle) -> CommandResult {
-    let stats = throttle.cluster_stats().ok_or("a cluster")?;
+    let stats = throttle.cluster_stats().ok_or("the configuration has no cluster")?;
     let up = stats.peers.iter().filter(|peer| peer.state == "up").count();
     let lost: u64 = stats.peers.iter().map(|peer| peer.lost).sum();
     print!("pid={} incarnation={} up={up} lost={lost}", stats.pid, stats.incarnation);

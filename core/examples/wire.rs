@@ -1,4 +1,5 @@
-//! How fast reports are written and sealed, opened and read: entries a second, medians.
+//! Benchmark of the wire format: writing and sealing reports, opening and reading them. Prints
+//! medians in millions of entries per second.
 //!
 //! `cargo run --release --package dthrottle --example wire`
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "it measures time")]
@@ -68,14 +69,14 @@ fn write(keys: &Keys, entries: &[ReportEntry]) -> Vec<Vec<u8>> {
     datagrams
 }
 
-/// The sum of the hits.
+/// Opens and reads a datagram. Returns the sum of its hits.
 fn open(keys: &Keys, datagram: &mut [u8]) -> u64 {
     let (envelope, body) = keys.open(datagram).expect("it was sealed with these keys");
     let report = Report::parse(body, envelope.flags).expect("it was written as a report");
     report.sections().flat_map(|(_, entries)| entries).map(|entry| black_box(entry).hits).sum()
 }
 
-/// Adds millions of entries a second to the list.
+/// Runs `work` and adds its speed to the list, in millions of entries per second.
 fn timed<T>(list: &mut Vec<f64>, work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let done = work();

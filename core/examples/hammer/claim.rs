@@ -1,5 +1,5 @@
-//! Two processes that claim a new tag at the same moment, in a table so small that slots change
-//! hands all the time.
+//! Two processes that claim a slot for the same new tag at the same moment, in a table so small
+//! that slots are replaced all the time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,10 +10,10 @@ use super::options::{Options, slow};
 use super::process::{Random, fork, join, shared, yield_now};
 
 const BURST: u64 = 4;
-/// How often each of the two asks: together more than may pass.
+/// Checks per process and round. Together they exceed the burst.
 const TRIES: u64 = 3;
 
-/// What both limit see.
+/// Counters that both processes share.
 struct Count {
     arrived: &'static AtomicU64,
     admitted: &'static AtomicU64,
@@ -21,8 +21,8 @@ struct Count {
     most: &'static AtomicU64,
 }
 
-/// Prints in how many rounds the bucket was not charged for all that was admitted, and the most
-/// that was admitted in one round.
+/// Prints the number of rounds in which the bucket was not charged exactly what was admitted, and
+/// the most that was admitted in one round.
 pub(crate) fn run(options: &Options) -> TaskResult {
     let rounds = options.number("rounds")?;
     let flood = Rule::per_second(100_000).burst(1_000_000);

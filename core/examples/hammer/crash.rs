@@ -1,5 +1,5 @@
-//! Children that are killed at random while they hammer a small table, and others that take their
-//! place: what was counted must be what was charged, but for the operation that each kill cut off.
+//! Children that are killed at random while they use a small table, and are replaced by others. All
+//! that they counted must have been charged, except for the operation that each kill interrupted.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,47 +15,48 @@ use super::options::{Options, slow};
 use super::process::{Child, Random, fork, join, shared, wait_for_killed, yield_now};
 
 const KEYS: usize = 8;
-/// What is left in a bucket for the race to its end.
+/// Units that are left in each bucket for the final race.
 const LAST_UNITS: u64 = 1000;
 /// The fewest kills, however slow the machine.
 const MIN_KILLS: u64 = 100;
-/// To wait for every single one would make kills rare on a busy machine.
+/// Killed children are waited for in groups, because waiting for each would make kills rare on a
+/// busy machine.
 const MAX_UNREAPED: usize = 20;
-/// Far more than there are slots.
+/// Far more tags than slots.
 const FLOOD_TAGS: usize = 10_000;
-/// Tags that have hits to report. Few: such a slot is not for others, whatever they would lose.
+/// Tags with hits to report. There are few, because their slots are not replaced.
 const REPORTED_TAGS: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// Takes from the counted tags, and floods the table with others.
+    /// Takes units of the counted tags, and floods the table with other tags.
     Hammer,
-    /// Charges the same tags for what was used elsewhere.
+    /// Charges the counted tags for units that were used elsewhere.
     Debit,
-    /// Collects hits for peers.
+    /// Drains pending hits, as the exchanging process does.
     Drain,
 }
 
 const ROLES: [Role; 5] = [Role::Hammer, Role::Hammer, Role::Hammer, Role::Debit, Role::Drain];
 
-/// What all children see.
+/// The state that all children share.
 struct Shared {
     throttle: Throttle,
     flood: Domain,
-    /// Units taken and charged, a number for each key, written down right after the call.
+    /// Units taken and charged for each key. Each is counted right after its call.
     counted: &'static [AtomicU64],
     local: &'static [AtomicU64],
     drained: &'static AtomicU64,
-    /// How often each child went round.
+    /// Number of loop iterations of each child.
     rounds: &'static [AtomicU64],
     stop: &'static AtomicU64,
-    /// The identity of the counted rule.
+    /// The ID of the counted rule.
     rule: u64,
     /// The burst of the counted rule.
     burst: u64,
 }
 
-/// `exchanger` is `none`, `not-killed` or `killed`; `units` is the burst of the counted tags.
+/// `exchanger` is `none`, `not-killed` or `killed`. `units` is the burst of the counted tags.
 pub(crate) fn run(options: &Options) -> TaskResult {
     let exchanger = options.get("exchanger").ok_or("exchanger is missing")?;
     let time = Duration::from_millis(options.number("ms")?);
@@ -72,7 +73,7 @@ pub(crate) fn run(options: &Options) -> TaskResult {
     let can_die = |role: Role| role != Role::Drain || exchanger == "killed";
     let kills = test.kill_at_random(&roles, can_die, time)?;
 
-    // Hits that a killed child left unmarked are found by a look at everything.
+    // A full drain finds the hits of lines that a killed child left unmarked.
     let is_exchanged = exchanger != "none";
     if is_exchanged {
         test.drain(true);
@@ -96,7 +97,8 @@ impl Shared {
         let mut rule = 0;
         let exchange = exchanged.then(|| exchange(&throttle));
         for key in 0..KEYS {
-            // Half used from the start, so that these are never the cheapest to forget.
+            // Half of each burst is used from the start, so that these buckets never have the
+            // lowest eviction cost.
             throttle.charge_local(tag(key), burst / 2, Duration::ZERO)?;
             local[key].store(burst / 2, Ordering::Relaxed);
             counted[key].store(u64::from(throttle.allow(tag(key))?), Ordering::Relaxed);
@@ -142,7 +144,7 @@ impl Shared {
         Ok(kills)
     }
 
-    /// Nobody waits for the dead: every child goes round again and again.
+    /// Asserts that no child waits for a killed one: every child continues its loop.
     fn wait_for_progress(&self, children: usize) {
         for round in &self.rounds[..children] {
             let before = round.load(Ordering::Relaxed);
@@ -193,7 +195,8 @@ impl Shared {
         );
     }
 
-    /// For every key: units counted, units charged locally, units missing in the bucket.
+    /// Prints for every key the units counted, the units debited, and the units missing in the
+    /// bucket.
     fn report(&self) -> TaskResult {
         for key in 0..KEYS {
             let charged = self.burst as i64 - self.throttle.peek(tag(key))?.balance;
@@ -204,7 +207,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether the table is as good as new: exact to the last unit, every slot to be had.
+    /// Checks that the table still works: a race takes exactly the burst, and every slot can be
+    /// claimed.
     fn finish(&self, is_exchanged: bool) -> TaskResult {
         for key in 0..KEYS {
             self.throttle.reset(tag(key))?;
@@ -228,7 +232,7 @@ impl Shared {
         if is_exchanged {
             self.drain(true);
         }
-        // All that is left of the flood are full buckets.
+        // Wait until all buckets of the flood are full again.
         while self.throttle.stats().buckets > KEYS as u64 {
             yield_now();
         }
@@ -246,7 +250,7 @@ impl Shared {
     }
 }
 
-/// The table for peers, who orders of every hit from now on.
+/// The exchange of the table, which from now on counts every hit as pending.
 fn exchange(throttle: &Throttle) -> Exchange {
     let exchange = internals::exchange(throttle);
     exchange.keep_alive(exchange.now());

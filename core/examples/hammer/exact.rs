@@ -1,4 +1,4 @@
-//! Many children on one anonymous table, all tags at once: how many does each tag get?
+//! Many children on one anonymous table, which all check the same tags.
 
 use std::sync::atomic::Ordering;
 
@@ -6,8 +6,8 @@ use super::TaskResult;
 use super::options::Options;
 use super::process::{StartGate, fork, join, shared};
 
-/// Prints for every tag what it got in the race and what one process got after it, and for every
-/// bucket its rule and balance.
+/// Prints for every tag the units that passed in the race and the units that passed afterwards, and
+/// for every bucket its rule and balance.
 pub(crate) fn run(options: &Options) -> TaskResult {
     let throttle = options.builder()?.build()?;
     let (processes, tags) = (options.number("processes")?, options.number("tags-asked")?);

@@ -1,4 +1,4 @@
-//! Processes that die or stop at a chosen place in the middle of a check.
+//! Processes that are killed or stopped at a chosen instruction of a check.
 
 use std::error::Error;
 use std::io::{self, Read, Write};
@@ -14,11 +14,11 @@ use super::part::Part;
 use super::process::{End, fork, join, shared};
 
 const BURST: u64 = 100;
-/// Where the tags lie is another matter every time.
+/// The lines of the tags differ in every attempt.
 const ATTEMPTS: usize = 50;
 
-/// Prints for each death what was charged by it, and what an exchanger then finds: at once, after
-/// the next hit, or when it looks everywhere.
+/// Prints for each kill the units that the killed check charged, and the hits that a drain then
+/// finds: at once, and after the next hit or with a full drain.
 pub(crate) fn die() -> TaskResult {
     for (name, part, by_hit) in [
         ("before-the-swap", Part::Lines, true),
@@ -36,7 +36,9 @@ pub(crate) fn die() -> TaskResult {
         })?;
         let end = child.wait()?;
         if end != End::Signal(libc::SIGSEGV) {
-            return Err(format!("the child was to die, but ended with {end:?}").into());
+            return Err(
+                format!("the child must be killed by SIGSEGV, but ended with {end:?}").into()
+            );
         }
         let charged = BURST as i64 - 1 - throttle.peek("tag")?.balance;
         let at_once = drained(&exchange, false);
@@ -55,9 +57,9 @@ fn drained(exchange: &Exchange, all: bool) -> u64 {
     hits
 }
 
-/// A child stops before it claims a slot for a new tag, because it has not found it, or before the
-/// claim itself. Meanwhile others take the whole burst. Prints how many passed in all, and what is
-/// left.
+/// A child stops before it searches the slot of a new tag, or before it claims one. Meanwhile
+/// others take the whole burst. Prints how many checks passed in total, and how many units were
+/// charged.
 pub(crate) fn stall() -> TaskResult {
     for (name, part) in [("before-the-search", Part::Used), ("before-the-claim", Part::Lines)] {
         let throttle = Throttle::builder().rule(slow(BURST)).build()?;
@@ -71,10 +73,10 @@ pub(crate) fn stall() -> TaskResult {
     Ok(())
 }
 
-/// The same in a table full of slots that nobody needs. The child has chosen the oldest of its line
-/// when it stops; then another slot is made older still, and it is that which the tag gets. So the
-/// child would take a second one when it goes on. Prints how often that was tried, and how often
-/// the tag was charged for all that passed.
+/// Like `stall`, in a table full of reusable slots. The child stops when it has chosen the oldest
+/// slot of its line. Then another slot becomes older, and another process claims that slot for the
+/// same tag. So the child would claim a second slot when it continues. Prints the number of
+/// attempts, and how often the tag was charged for all that passed.
 pub(crate) fn twice() -> TaskResult {
     let mut right = 0;
     for i in 0..ATTEMPTS {
@@ -96,7 +98,7 @@ pub(crate) fn twice() -> TaskResult {
     Ok(())
 }
 
-/// Fills a table with full buckets; their tags.
+/// Fills a table with full buckets, and returns their tags.
 fn fill(throttle: &Throttle) -> Result<Vec<u64>, Box<dyn Error>> {
     let slots = internals::table_size(throttle).1 as u64;
     let mut tags = 0_u64;
@@ -116,8 +118,8 @@ fn fill(throttle: &Throttle) -> Result<Vec<u64>, Box<dyn Error>> {
     Ok(old)
 }
 
-/// A child asks once, but stops before it first writes to a part of the table, until this process
-/// has done something. How many requests passed in all.
+/// A child checks once, but stops before its first write to a part of the table until this process
+/// has called `meanwhile`. Returns how many checks passed in total.
 fn stalled_allow(
     throttle: &Throttle,
     part: Part,

@@ -1,4 +1,5 @@
-//! The right to run the exchange: who gets it when its holder is killed, and what children inherit.
+//! The lock of the exchange: which process gets it when its holder is killed, and what children
+//! inherit.
 
 use std::error::Error;
 use std::io::{self, Read, Write};
@@ -15,16 +16,16 @@ use super::TaskResult;
 use super::options::Options;
 use super::process::{End, Random, fork, fork_orphan, shared};
 
-/// Said by the holder when it holds the lock.
+/// Sent by the holder when it holds the lock.
 const READY: u8 = 2;
-/// Milliseconds in which a child runs on the busiest machine.
+/// Time in which a child runs even on a busy machine, in milliseconds.
 const TIMEOUT_MS: usize = 10_000;
-/// There is no file to lock.
+/// The answer if there is no file to lock.
 const NO_FILE: u8 = 9;
 
-/// A holder is killed while its own child lives on. Prints whether the child holds what it
-/// inherited; then whether each could take the lock: this process and the child while the holder
-/// lives, both right after its death, and the child when this process has given it back.
+/// Kills a holder whose own child lives on. Prints whether the child holds the inherited lock. Then
+/// prints whether this process and the child could take the lock: while the holder lives, right
+/// after its death, and the child again after this process has released the lock.
 pub(crate) fn orphan(options: &Options) -> TaskResult {
     let exchange = internals::exchange(&clustered(options)?);
     let (mut answers, answer_pipe) = io::pipe()?;
@@ -32,7 +33,8 @@ pub(crate) fn orphan(options: &Options) -> TaskResult {
     let holder = fork(|| {
         let lock = take(&exchange).expect("free");
         let child = fork_orphan(|| {
-            // Gone with this process, so that the child sees its end: it kept the other end, too.
+            // Close the inherited end of the pipe, so that the child reads the end of file when this
+            // process ends.
             // SAFETY: a plain system call.
             unsafe { libc::close(order_pipe.as_raw_fd()) };
             while let Ok(order) = next(&mut &orders) {
@@ -60,7 +62,7 @@ pub(crate) fn orphan(options: &Options) -> TaskResult {
     println!("alive {} {}", is_taken(&exchange), ask(b'?')?);
     holder.kill();
     if holder.wait()? != End::Signal(libc::SIGKILL) {
-        return Err("the holder was to be killed".into());
+        return Err("the holder must be killed by SIGKILL".into());
     }
     let lock = take(&exchange);
     println!("dead {} {}", u8::from(lock.is_some()), ask(b'?')?);
@@ -69,8 +71,9 @@ pub(crate) fn orphan(options: &Options) -> TaskResult {
     Ok(())
 }
 
-/// Prints whether the lock can be had after all descriptors were closed, as daemons do, without
-/// and with something else in their place; and after the table's name was removed, by one.
+/// Prints whether the lock can be taken after all descriptors were closed, as daemons do, and after
+/// they were replaced by other files. With a named table, also prints that one process can take the
+/// lock after the name was removed.
 pub(crate) fn closed(options: &Options) -> TaskResult {
     let exchange = internals::exchange(&clustered(options)?);
     for (name, reused) in [("closed", false), ("reused", true)] {
@@ -78,10 +81,10 @@ pub(crate) fn closed(options: &Options) -> TaskResult {
         let child = fork(|| {
             let keep = answer_pipe.as_raw_fd();
             for fd in (3..100).filter(|fd| *fd != keep) {
-                // SAFETY: a plain system call; nothing that is closed here is used again.
+                // SAFETY: a plain system call. Nothing that is closed here is used again.
                 unsafe { libc::close(fd) };
                 if reused {
-                    // SAFETY: as above; standard error stands for anything.
+                    // SAFETY: as above. Standard error serves as an arbitrary file.
                     unsafe { libc::dup2(2, fd) };
                 }
             }
@@ -100,9 +103,9 @@ pub(crate) fn closed(options: &Options) -> TaskResult {
     Ok(())
 }
 
-/// One thread forks all the time, and the children live on; another takes the lock and gives it
-/// back. Prints how many children there were, how often the lock could not be had, and whether it
-/// can be had in the end.
+/// One thread forks all the time, and the children live on. Another takes and releases the lock.
+/// Prints the number of children, how often the lock could not be taken, and whether it can be
+/// taken in the end.
 pub(crate) fn race(options: &Options) -> TaskResult {
     let exchange = internals::exchange(&clustered(options)?);
     let rounds = options.number("rounds")?;
@@ -121,14 +124,15 @@ pub(crate) fn race(options: &Options) -> TaskResult {
     println!("after {}", is_taken(&exchange));
     drop(alive);
     for child in children {
-        // SAFETY: nothing is to be written.
+        // SAFETY: a null pointer means that no status is written.
         unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
     }
     Ok(())
 }
 
-/// The same in a child that is killed after a while: prints how often it had the lock just then,
-/// and how often no other process got it as long as the children lived.
+/// Like `race`, in a child that is killed after a while. Prints how often the child held the lock
+/// when it was killed, and how often no other process could take the lock while the grandchildren
+/// lived.
 pub(crate) fn killed(options: &Options) -> TaskResult {
     let exchange = internals::exchange(&clustered(options)?);
     let rounds = options.number("rounds")?;
@@ -155,7 +159,7 @@ pub(crate) fn killed(options: &Options) -> TaskResult {
         holder.kill();
         holder.wait()?;
         tries += holding.load(Ordering::SeqCst);
-        // A child that was just being forked must first run to close what it inherited.
+        // A grandchild that was just being forked must first run to close the inherited descriptor.
         let is_free = (0..TIMEOUT_MS).any(|_| {
             let lock = take(&exchange);
             thread::sleep(Duration::from_millis(u64::from(lock.is_none())));
@@ -169,19 +173,19 @@ pub(crate) fn killed(options: &Options) -> TaskResult {
     Ok(())
 }
 
-/// Children that wait for the end of this process, or of a pipe that it has; with system calls
-/// only, as it is allowed in the child of a process with threads.
+/// Forks children that wait until this process or its end of a pipe is gone. They only make system
+/// calls, as is required in the child of a process with threads.
 fn fork_idle(count: u64, (end, alive): (RawFd, RawFd)) -> Vec<libc::pid_t> {
     let mut children = Vec::new();
     let mut random = Random::new(count);
     for _ in 0..count {
         thread::sleep(Duration::from_micros(random.below(500) as u64));
-        // SAFETY: the child makes system calls only.
+        // SAFETY: the child only makes system calls.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             // SAFETY: a plain system call.
             unsafe { libc::close(alive) };
-            // SAFETY: nothing is to be written: there is nothing to read.
+            // SAFETY: the pipe is empty, so nothing is written to the null pointer.
             unsafe { libc::read(end, std::ptr::null_mut(), 1) };
             // SAFETY: a plain system call.
             unsafe { libc::_exit(0) };

@@ -1,9 +1,9 @@
-//! Processes that use one table hard, for the tests in `core/tests`: `hammer TASK [KEY=VALUE ...]`.
+//! Processes that stress one table, for the tests in `core/tests`: `hammer TASK [KEY=VALUE ...]`.
 //!
-//! It has one thread, so that it may fork at any moment and its children may do all that it may;
-//! only `lock-race` and `lock-killed` have two.
-//! It prints what it counted; the tests judge that.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is a test's hand")]
+//! The program has one thread, so that it may fork at any moment and its children may call any
+//! function. Only `lock-race` and `lock-killed` have two threads. It prints what it counted, and
+//! the tests check that.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a program for tests")]
 
 use std::error::Error;
 
@@ -59,7 +59,7 @@ fn main() -> TaskResult {
         "stall" => fault::stall(),
         "twice" => fault::twice(),
         "worker" => worker::run(&options),
-        _ => Err(format!("no task {task:?}").into()),
+        _ => Err(format!("unknown task {task:?}").into()),
     }
 }
 

@@ -1,11 +1,11 @@
-//! What a task is told: words like `name=web`, some of them several times.
+//! Options of a task, such as `name=web`. Some may be repeated.
 
 use std::error::Error;
 use std::time::Duration;
 
 use dthrottle::{Builder, Rate, Rule, TableConfig, Throttle};
 
-/// So slow that nothing comes back while a test runs.
+/// A period in which no unit returns while a test runs.
 pub(crate) const HARDLY_EVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 pub(crate) struct Options(Vec<(String, String)>);
@@ -14,7 +14,7 @@ impl Options {
     pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Options, Box<dyn Error>> {
         let pairs = words.map(|word| match word.split_once('=') {
             Some((key, value)) => Ok((key.to_string(), value.to_string())),
-            None => Err(format!("{word:?}: write KEY=VALUE").into()),
+            None => Err(format!("an option must be KEY=VALUE, got {word:?}").into()),
         });
         pairs.collect::<Result<_, _>>().map(Options)
     }
@@ -28,11 +28,11 @@ impl Options {
     }
 
     pub(crate) fn number(&self, key: &str) -> Result<u64, Box<dyn Error>> {
-        let text = self.get(key).ok_or_else(|| format!("{key} is missing"))?;
-        text.parse().map_err(|_| format!("{key}={text}: not a number").into())
+        let text = self.get(key).ok_or_else(|| format!("the option `{key}` is missing"))?;
+        text.parse().map_err(|_| format!("`{key}` must be a number, got {text}").into())
     }
 
-    /// The table that is described.
+    /// The table that the options describe.
     pub(crate) fn table(&self) -> Result<TableConfig, Box<dyn Error>> {
         let mut table = match self.get("name") {
             Some(name) => TableConfig::named(name),
@@ -51,7 +51,7 @@ impl Options {
         Ok(table)
     }
 
-    /// A throttle with a rule for each `burst`, on the table that is described.
+    /// A throttle on that table, with one rule for each `burst`.
     pub(crate) fn builder(&self) -> Result<Builder, Box<dyn Error>> {
         let mut builder = Throttle::builder().rule(Rule::unlimited()).table(self.table()?);
         for burst in self.all("burst") {
@@ -65,7 +65,7 @@ impl Options {
     }
 }
 
-/// A rule that gives nothing back.
+/// A rule whose units do not return while a test runs.
 pub(crate) fn slow(burst: u64) -> Rule {
     Rule::new(Rate::new(1, HARDLY_EVER)).burst(burst).name(format!("of-{burst}"))
 }

@@ -1,5 +1,5 @@
-//! Parts of a table's memory that are made read-only for this process, so that it stops just before
-//! it writes there: for good, or until it is answers to go on.
+//! Makes a part of a table's memory read-only for this process, so that the process is killed or
+//! stopped just before it writes there.
 
 use std::error::Error;
 use std::io;
@@ -17,22 +17,22 @@ const PAGE_LINES: usize = 64;
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
     Lines,
-    /// One bit a line: which have hits to report.
+    /// One bit for each line with pending hits.
     Dirty,
-    /// One bit a page: which were ever used.
+    /// One bit for each page that was ever used.
     Used,
 }
 
-/// Where a process waits that has met a read-only part: memory, and two pipes.
+/// Used by the signal handler: the read-only memory, and two pipes.
 static START: AtomicUsize = AtomicUsize::new(0);
 static LEN: AtomicUsize = AtomicUsize::new(0);
 static ANSWER_FD: AtomicI32 = AtomicI32::new(-1);
 static ORDER_FD: AtomicI32 = AtomicI32::new(-1);
 
 impl Part {
-    /// The first write there ends this process.
+    /// Kills this process at its first write to the part.
     pub(crate) fn kill_on_write(self, throttle: &Throttle) -> Result<(), Box<dyn Error>> {
-        // No picture of the memory has to be kept of this death.
+        // No core dump.
         let limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: a plain system call with a value to read.
         unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const limit) };
@@ -40,7 +40,7 @@ impl Part {
         Ok(protect(start, len, libc::PROT_READ)?)
     }
 
-    /// The first write there tells of it and waits for an answer.
+    /// At the first write to the part, sends a byte and waits for a byte.
     pub(crate) fn stall_on_write(
         self,
         throttle: &Throttle,
@@ -53,12 +53,12 @@ impl Part {
         ANSWER_FD.store(answer_pipe.as_raw_fd(), Ordering::SeqCst);
         ORDER_FD.store(orders.as_raw_fd(), Ordering::SeqCst);
         let handler = wait as extern "C" fn(i32);
-        // SAFETY: the handler makes system calls only.
+        // SAFETY: the handler only makes system calls.
         unsafe { libc::signal(libc::SIGSEGV, handler as libc::sighandler_t) };
         Ok(protect(start, len, libc::PROT_READ)?)
     }
 
-    /// Whole pages that hold the part, and no line of slots unless it is about them.
+    /// The pages that contain the part. They contain no lines of slots unless the part is `Lines`.
     fn range(self, throttle: &Throttle) -> Result<(usize, usize), Box<dyn Error>> {
         let (bytes, slots) = internals::table_size(throttle);
         let pages = (slots / LINE_SLOTS).div_ceil(PAGE_LINES);
@@ -73,7 +73,7 @@ impl Part {
     }
 }
 
-/// Goes on where it stopped when it has heard a byte.
+/// Signal handler: sends a byte, waits for a byte, makes the memory writable, and continues.
 extern "C" fn wait(_: i32) {
     let (answer_pipe, orders): (RawFd, RawFd) =
         (ANSWER_FD.load(Ordering::SeqCst), ORDER_FD.load(Ordering::SeqCst));
@@ -87,14 +87,15 @@ extern "C" fn wait(_: i32) {
 }
 
 fn protect(start: usize, len: usize, access: i32) -> io::Result<()> {
-    // SAFETY: lies in the table's mapping; who writes there stops, as is wanted.
+    // SAFETY: within the table's mapping. A process that writes there is stopped, which is
+    // intended.
     match unsafe { libc::mprotect(start as *mut libc::c_void, len, access) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Where the shared mapping of this length begins.
+/// The start of the shared mapping with this length.
 fn mapping(bytes: usize) -> Result<usize, Box<dyn Error>> {
     let maps = std::fs::read_to_string("/proc/self/maps")?;
     for line in maps.lines().filter(|line| line.contains(" rw-s ")) {
@@ -105,5 +106,5 @@ fn mapping(bytes: usize) -> Result<usize, Box<dyn Error>> {
             return Ok(start);
         }
     }
-    Err("the table is not mapped".into())
+    Err("no shared mapping has the size of the table".into())
 }

@@ -1,4 +1,4 @@
-//! Forked children, memory that they share, and a gate that opens for all of them at once.
+//! Forked children, memory that they share, and a gate at which they start together.
 
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,19 +14,18 @@ pub(crate) enum End {
     Signal(i32),
 }
 
-/// Starts a child that does this work and nothing else, and dies with this process.
+/// Starts a child that runs only `work`, and is killed when this process ends.
 pub(crate) fn fork(work: impl FnOnce()) -> io::Result<Child> {
     fork_orphan(|| {
-        // SAFETY: a plain system call; nobody survives the one who counts.
+        // SAFETY: a plain system call. The child must not outlive the process that counts.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         work();
     })
 }
 
-/// Starts a child that does this work and nothing else, whatever becomes of this process. It must
-/// find an end by itself.
+/// Starts a child that runs only `work`, and may outlive this process. It must end by itself.
 pub(crate) fn fork_orphan(work: impl FnOnce()) -> io::Result<Child> {
-    // SAFETY: this program never has a second thread, so a child may go on as if it were alone.
+    // SAFETY: this program has only one thread here, so the child may call any function.
     let pid = unsafe { libc::fork() };
     if pid < 0 {
         return Err(io::Error::last_os_error());
@@ -35,14 +34,14 @@ pub(crate) fn fork_orphan(work: impl FnOnce()) -> io::Result<Child> {
         return Ok(Child(pid));
     }
     let code = i32::from(catch_unwind(AssertUnwindSafe(work)).is_err());
-    // SAFETY: ends this process, without what the parent has yet to print.
+    // SAFETY: ends this process without flushing the parent's buffered output.
     unsafe { libc::_exit(code) }
 }
 
 impl Child {
     pub(crate) fn wait(self) -> io::Result<End> {
         let mut status = 0;
-        // SAFETY: `status` is there to be written to.
+        // SAFETY: `status` is valid for writing.
         let pid = unsafe { libc::waitpid(self.0, &raw mut status, 0) };
         if pid < 0 {
             return Err(io::Error::last_os_error());
@@ -53,14 +52,14 @@ impl Child {
         })
     }
 
-    /// Ends the child wherever it is. It must be waited for all the same.
+    /// Kills the child, which must still be waited for.
     pub(crate) fn kill(&self) {
-        // SAFETY: the child has not been waited for, so the number is still its own.
+        // SAFETY: the child has not been waited for, so the ID is still its own.
         unsafe { libc::kill(self.0, libc::SIGKILL) };
     }
 }
 
-/// Waits for children that must all end well.
+/// Waits for children, which must exit with code 0.
 pub(crate) fn join(children: Vec<Child>) -> io::Result<()> {
     for child in children {
         match child.wait()? {
@@ -71,27 +70,28 @@ pub(crate) fn join(children: Vec<Child>) -> io::Result<()> {
     Ok(())
 }
 
-/// Zeroes that are shared with all children forked from now on, for the life of this process.
+/// Zeroed words, shared with all children that are forked from now on, for the lifetime of this
+/// process.
 pub(crate) fn shared(count: usize) -> io::Result<&'static [AtomicU64]> {
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
     let bytes = count * size_of::<AtomicU64>();
-    // SAFETY: a new mapping at a place of the system's choice touches no other memory.
+    // SAFETY: a new mapping at an address that the system chooses touches no other memory.
     let start = unsafe {
         libc::mmap(std::ptr::null_mut(), bytes, access, flags | libc::MAP_ANONYMOUS, -1, 0)
     };
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: so many zeroed, aligned words are there and never unmapped.
+    // SAFETY: the mapping has this many zeroed, aligned words, and is never unmapped.
     Ok(unsafe { std::slice::from_raw_parts(start.cast(), count) })
 }
 
-/// Lets others run.
+/// Lets other threads and processes run.
 pub(crate) fn yield_now() {
     std::thread::yield_now();
 }
 
-/// Holds children until all are there.
+/// Blocks children until all of them have arrived.
 pub(crate) struct StartGate {
     arrived: &'static [AtomicU64],
     reader: PipeReader,
@@ -104,16 +104,16 @@ impl StartGate {
         Ok(StartGate { arrived: shared(1)?, reader, writer: Some(writer) })
     }
 
-    /// In a child: waits.
+    /// Waits at the gate. Called in a child.
     pub(crate) fn wait(&mut self) -> io::Result<()> {
         drop(self.writer.take());
         self.arrived[0].fetch_add(1, Ordering::SeqCst);
-        // Ends when nobody can write any more: the parent is the last.
+        // Reaches the end of file when the parent, as the last writer, closes the pipe.
         self.reader.read_to_end(&mut Vec::new())?;
         Ok(())
     }
 
-    /// In the parent: opens when so many wait.
+    /// Opens the gate when this many children wait. Called in the parent.
     pub(crate) fn open(mut self, children: usize) {
         while self.arrived[0].load(Ordering::SeqCst) < children as u64 {
             yield_now();
@@ -122,7 +122,7 @@ impl StartGate {
     }
 }
 
-/// Numbers that look random, another row for every seed.
+/// Pseudo-random numbers, a different sequence for every seed.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -130,7 +130,7 @@ impl Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// Below `limit`.
+    /// Returns a number below `limit`.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -139,7 +139,7 @@ impl Random {
     }
 }
 
-/// Waits for children that were killed, and must not have ended in another way.
+/// Waits for children, which must have been killed.
 pub(crate) fn wait_for_killed(killed: impl IntoIterator<Item = Child>) -> io::Result<()> {
     for child in killed {
         match child.wait()? {

@@ -1,4 +1,5 @@
-//! Checks between two marks that a trace of system calls shows: what else does it show?
+//! Checks between two marker system calls. A test traces which other system calls happen between
+//! them.
 
 use dthrottle::{Domain, Throttle};
 
@@ -11,7 +12,7 @@ pub(crate) fn run(options: &Options) -> TaskResult {
     let builder = options.builder()?.domain("two", [slow(10), slow(1_000_000)]);
     let throttle = builder.build()?;
     let two = throttle.domain("two")?;
-    // The clock asks the system about itself once, and each tag claims its slot once.
+    // The clock reads a system file once, and each tag claims its slot once.
     ask(&throttle, &two, 5_000)?;
     mark();
     ask(&throttle, &two, 2_000)?;

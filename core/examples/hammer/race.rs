@@ -1,4 +1,4 @@
-//! Many processes that open one new name at the same moment.
+//! Many processes that open the same new name at the same moment.
 
 use std::fs;
 use std::path::Path;
@@ -12,11 +12,11 @@ use super::process::{StartGate, fork, join, shared};
 use super::worker::mount;
 
 const BURST: u64 = 100;
-/// Together they ask for twice the burst.
+/// Checks per process. Together they are twice the burst.
 const TRIES: u64 = 4;
 const PROCESSES: u64 = 2 * BURST / TRIES;
 
-/// Prints for every round how many requests passed, and the names of all files that are there
+/// Prints for every round the number of checks that passed, and the number of the table's files
 /// before and after the table is removed.
 pub(crate) fn run(options: &Options) -> TaskResult {
     mount(options)?;
@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Options) -> TaskResult {
     Ok(())
 }
 
-/// How many files could be of this table, or of one that is not ready.
+/// Number of files of this table, including temporary ones.
 fn files(dir: &Path, name: &str) -> std::io::Result<usize> {
     let mut count = 0;
     for entry in fs::read_dir(dir)? {

@@ -1,5 +1,5 @@
-//! A table whose list of rules is full: processes that change their rules again and again, and
-//! others that use theirs, whatever becomes of the first.
+//! A table whose list of rules is full: some processes change their rules all the time, others use
+//! theirs.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -12,18 +12,18 @@ use super::TaskResult;
 use super::options::{Options, slow};
 use super::process::{Random, fork, join, wait_for_killed};
 
-/// Rules that are in use all the time, so that the list is soon full again and again.
+/// Rules that are held all the time, so that the list soon becomes full again.
 const HELD: [usize; 5] = [1000, 1000, 1000, 1000, 60];
 const BURST: u64 = 1000;
 
-/// A throttle under another burst.
+/// The throttle with another burst.
 fn reloaded(throttle: &Throttle, burst: u64) -> dthrottle::Result<Throttle> {
     let mut config = Config::default();
     config.add_rule(Config::DEFAULT, slow(burst).name("limit"));
     throttle.reload(config)
 }
 
-/// Throttles that use nearly all indexes.
+/// Throttles that hold nearly all indexes.
 fn hold_many(throttle: &Throttle) -> dthrottle::Result<Vec<Throttle>> {
     let held = HELD.iter().zip(1..).map(|(count, burst)| {
         let mut config = Config::default();
@@ -45,8 +45,9 @@ pub(crate) fn cycle(throttle: &Throttle, first: u64, count: u64) -> dthrottle::R
     Ok(last)
 }
 
-/// A child inherits a rule that no bucket names, and its parent gives it up and goes through more
-/// rules than there is room for. Then the child takes 3 of 1,000. Prints what others find.
+/// A child inherits a rule without buckets. The parent drops that rule and cycles through more
+/// rules than fit into the list. Then the child takes 3 of 1,000 units. Prints the balance that
+/// another throttle reads.
 pub(crate) fn forked(options: &Options) -> TaskResult {
     let (orders, mut order_pipe) = io::pipe()?;
     let host = Throttle::builder().rule(Rule::unlimited()).table(options.table()?).build()?;
@@ -63,9 +64,9 @@ pub(crate) fn forked(options: &Options) -> TaskResult {
     Ok(())
 }
 
-/// A child closes all descriptors, as daemons do, and changes its rule; then its parent goes
-/// through more rules than there is room for. Prints whether each could, and what the parent finds
-/// of the child's rule.
+/// A child closes all descriptors, as daemons do, and changes its rule. Then the parent cycles
+/// through more rules than fit into the list. Prints whether each succeeded, and the balance of the
+/// child's rule.
 pub(crate) fn closed(options: &Options) -> TaskResult {
     let host = Throttle::builder().rule(Rule::unlimited()).table(options.table()?).build()?;
     let (mut answers, answer_pipe) = io::pipe()?;
@@ -73,7 +74,7 @@ pub(crate) fn closed(options: &Options) -> TaskResult {
     let child = fork(|| {
         let keep = [answer_pipe.as_raw_fd(), orders.as_raw_fd()];
         for fd in (3..100).filter(|fd| !keep.contains(fd)) {
-            // SAFETY: a plain system call; nothing that is closed here is used again.
+            // SAFETY: a plain system call. Nothing that is closed here is used again.
             unsafe { libc::close(fd) };
         }
         let throttle = reloaded(&host, BURST);
@@ -90,13 +91,13 @@ pub(crate) fn closed(options: &Options) -> TaskResult {
     println!("reloads {} {}", answer[0], u8::from(last.is_ok()));
     let why = last.err().map_or(String::new(), |error| error.to_string());
     println!("pinned {}", u8::from(why.contains("a process could not lock the table's file")));
-    // Rules that are there already are always found.
+    // An existing rule is always found.
     println!("balance {}", reloaded(&host, 2 * BURST + 4000)?.peek("tag")?.balance);
     Ok(())
 }
 
-/// Children that change their rules are killed at any moment. Prints how many were, and what
-/// became of a bucket, of a rule that no bucket names, and of the list.
+/// Kills children that change their rules at random moments. Prints how often a balance was
+/// misread, the balances of a bucket and of a rule without buckets, and the room in the list.
 pub(crate) fn killed(options: &Options) -> TaskResult {
     let host = Throttle::builder().rule(Rule::unlimited()).table(options.table()?).build()?;
     let throttle = reloaded(&host, BURST)?;
@@ -123,7 +124,7 @@ pub(crate) fn killed(options: &Options) -> TaskResult {
     println!("misread {misread}");
     println!("balances {} {}", next.peek("tag")?.balance, next.peek("late")?.balance);
     drop(held);
-    // Nothing of the list is lost: as many as before, and more.
+    // No entry of the list is lost: it holds as many rules as before.
     println!("room {}", hold_many(&host).map_or(0, |held| held.len()));
     Ok(())
 }

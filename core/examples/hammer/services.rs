@@ -1,6 +1,6 @@
-//! Children that are killed at random while they are received busy by far more services than there are
-//! places for: what peers would hear of a service must be what that service said, and services that
-//! never said anything must not be held back.
+//! Children that are killed at random while they record busy responses of far more services than
+//! there are slots. Reports to peers must contain what their service asked for, and requests to
+//! services that were never busy must not be delayed.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,8 +18,8 @@ use super::process::{Child, Random, fork, shared, wait_for_killed, yield_now};
 
 const SERVICES: usize = 3000;
 const CHILDREN: usize = 4;
-/// How often a quiet service may be asked about in vain.
-const MOMENTS: u32 = 100;
+/// How often a request to a service that was never busy may be refused in a row.
+const MAX_REFUSALS: u32 = 100;
 /// The fewest kills, however slow the machine.
 const MIN_KILLS: u64 = 100;
 
@@ -58,7 +58,7 @@ pub(crate) fn run(options: &Options) -> TaskResult {
     println!("kills {kills}");
     println!("received {received} {wrong}");
     println!("quiet {} {}", asked.load(Ordering::Relaxed), held.load(Ordering::Relaxed));
-    // Whatever the dead left behind: what is said is received, and it is heeded.
+    // Whatever the killed children left behind, new busy responses are reported and obeyed.
     let now = busy.now();
     let services = SERVICES..SERVICES + 100;
     services.clone().for_each(|service| report_busy(&busy, service));
@@ -69,7 +69,7 @@ pub(crate) fn run(options: &Options) -> TaskResult {
     Ok(())
 }
 
-/// What peers call each service.
+/// Maps the identity of each service in reports to its number.
 fn names(busy: &BusyThrottle, payload: &mut dyn Payload) -> HashMap<u64, usize> {
     let mut names = HashMap::new();
     for service in 0..SERVICES {
@@ -91,10 +91,11 @@ fn start(busy: &BusyThrottle, seed: u64, asked: &AtomicU64, held: &AtomicU64) ->
         loop {
             report_busy(busy, random.below(SERVICES));
             let quiet = format!("quiet {}", random.below(SERVICES));
-            // Who is received busy while its place is taken may hold up the next for a moment.
-            let mut moments = 0..MOMENTS;
+            // A busy response that is recorded while its slot is reassigned may briefly delay the
+            // slot's next service.
+            let mut refusals = 0..MAX_REFUSALS;
             while !busy.should_send(&quiet, busy.now()) {
-                if moments.next().is_none() {
+                if refusals.next().is_none() {
                     held.fetch_add(1, Ordering::Relaxed);
                     break;
                 }
@@ -109,7 +110,7 @@ fn report_busy(busy: &BusyThrottle, service: usize) {
     busy.on_busy(service.to_le_bytes(), busy.now(), Some(pause(service)));
 }
 
-/// Every service asks for another pause.
+/// Every service asks for a different pause.
 fn pause(service: usize) -> Duration {
     Duration::from_millis(100_000 + 10 * service as u64)
 }

@@ -1,5 +1,5 @@
-//! A process that opens a table as it is told, perhaps as another user or with file systems of its
-//! own, and then does what each line of its input says.
+//! A process that opens a table, optionally as another user or with its own mounts, and then
+//! executes the commands that it reads from its input.
 
 use std::ffi::CString;
 use std::fs;
@@ -14,8 +14,8 @@ use super::TaskResult;
 use super::options::Options;
 use super::rules;
 
-/// Prints the throttle's warnings, then `open`; or `error` and why there is none. `locks=none` makes
-/// a system without locks on open files, `spare=N` one with so many more descriptors.
+/// Prints the throttle's warnings and then `open`, or prints `error` and the reason. `locks=none`
+/// simulates a system without locks on open file descriptions, `spare=N` allows N more descriptors.
 pub(crate) fn run(options: &Options) -> TaskResult {
     mount(options)?;
     become_user(options)?;
@@ -45,7 +45,7 @@ pub(crate) fn run(options: &Options) -> TaskResult {
 fn answer(throttle: &Throttle, line: &str) -> TaskResult {
     let words: Vec<&str> = line.split(' ').collect();
     match words.as_slice() {
-        // How many of so many requests pass.
+        // The number of checks that pass, of `tries`.
         ["allow", tag, tries] => {
             let mut admitted = 0;
             for _ in 0..tries.parse()? {
@@ -53,26 +53,26 @@ fn answer(throttle: &Throttle, line: &str) -> TaskResult {
             }
             println!("{admitted}");
         }
-        // How many rules it got, one after another, each with a burst of one more.
+        // Reloads `count` times, each time with a burst of one more. Prints `count`.
         ["cycle", first, count] => {
             let count = count.parse()?;
             rules::cycle(throttle, first.parse()?, count)?;
             println!("{count}");
         }
-        // From now on there are so many more descriptors.
+        // Allows `count` more descriptors from now on.
         ["spare", count] => {
             limit_descriptors(count.parse()?)?;
             println!("{count}");
         }
-        // Whether it got a rule with this burst: 1, 0 if not and the error says that there are too
-        // few descriptors, or -1.
+        // Whether a rule with this burst could be added: 1 if so, 0 if there are too few
+        // descriptors, -1 after any other error.
         ["reload", burst] => match rules::cycle(throttle, burst.parse()?, 1) {
             Ok(_) => println!("1"),
             Err(error) if error.to_string().contains("Too many open files") => println!("0"),
             Err(_) => println!("-1"),
         },
         ["balance", tag] => println!("{}", throttle.peek(tag)?.balance),
-        // How many pass of each tag, all tags in turn.
+        // The number of checks that pass for each tag, with all tags in turn.
         ["spread", tags, tries] => {
             let mut admitted = vec![0_u64; tags.parse()?];
             for _ in 0..tries.parse()? {
@@ -83,25 +83,25 @@ fn answer(throttle: &Throttle, line: &str) -> TaskResult {
             let admitted: Vec<String> = admitted.iter().map(u64::to_string).collect();
             println!("{}", admitted.join(" "));
         }
-        // How many of so many new tags are remembered.
+        // The number of buckets after `tags` new tags were checked.
         ["fill", tags] => {
             for tag in 0..tags.parse()? {
                 throttle.allow(u64::to_le_bytes(tag))?;
             }
             println!("{}", throttle.stats().buckets);
         }
-        _ => return Err(format!("cannot {line:?}").into()),
+        _ => return Err(format!("unknown command {line:?}").into()),
     }
     Ok(())
 }
 
-/// Makes `F_OFD_SETLK` fail as in a system that does not know it.
+/// Makes `F_OFD_SETLK` fail, as on a system that does not support it.
 fn forbid_locks() -> io::Result<()> {
     let step =
         |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
     let (load, equals) =
         (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, libc::BPF_JMP | libc::BPF_JEQ);
-    // Where the number of the call and the lower half of its second argument are.
+    // Offset of the lower half of the call's second argument.
     let command = if cfg!(target_endian = "big") { 28 } else { 24 };
     let mut filter = [
         step(load, 0, 0, 0),
@@ -114,21 +114,21 @@ fn forbid_locks() -> io::Result<()> {
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
     // SAFETY: a plain system call.
     done(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
-    // SAFETY: the filter lives until the call is over.
+    // SAFETY: the filter lives until the call returns.
     let filtered = unsafe {
         libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program, 0, 0)
     };
     done(filtered)
 }
 
-/// Lets this process open so many more descriptors.
+/// Lets this process open this many more descriptors.
 fn limit_descriptors(spare: u64) -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the structure is written during the call only.
+    // SAFETY: the structure is written only during the call.
     done(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
     let set = |count: u64| {
         let limit = libc::rlimit { rlim_cur: count, ..limit };
-        // SAFETY: the structure is read during the call only.
+        // SAFETY: the structure is read only during the call.
         done(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })
     };
     set(limit.rlim_max)?;
@@ -136,9 +136,9 @@ fn limit_descriptors(spare: u64) -> io::Result<()> {
     set(next as u64 + spare)
 }
 
-/// Changes the file system for this process only: `mount=FOLDER:SIZE[:ro|:MODE]` puts a small one
-/// in the place of a folder, `readonly=FOLDER` forbids writing to one, `hide=FILE` empties a file,
-/// `own=FOLDER:UID:GID:MODE` makes a folder that belongs to others.
+/// Changes the file system for this process only: `mount=FOLDER:SIZE[:ro|:MODE]` mounts a small
+/// file system on a folder, `readonly=FOLDER` makes a folder read-only, `hide=FILE` empties a file,
+/// `own=FOLDER:UID:GID:MODE` creates a folder with another owner.
 pub(crate) fn mount(options: &Options) -> TaskResult {
     if ["mount", "readonly", "hide"].iter().all(|key| options.get(key).is_none()) {
         return Ok(());
@@ -147,7 +147,7 @@ pub(crate) fn mount(options: &Options) -> TaskResult {
     done(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
     let (none, root) = (CString::new("none")?, CString::new("/")?);
     let flags = libc::MS_PRIVATE | libc::MS_REC;
-    // SAFETY: the texts live until the call is over. Nobody else is to see the new mounts.
+    // SAFETY: the strings live until the call returns. The mounts become private to this process.
     done(unsafe { libc::mount(none.as_ptr(), root.as_ptr(), null(), flags, null()) })?;
     for mount in options.all("mount") {
         let mut parts = mount.split(':');
@@ -164,7 +164,7 @@ pub(crate) fn mount(options: &Options) -> TaskResult {
     }
     for own in options.all("own") {
         let [dir, uid, gid, mode] = own.split(':').collect::<Vec<_>>()[..] else {
-            return Err(format!("own={own}").into());
+            return Err(format!("`own` must be FOLDER:UID:GID:MODE, got {own}").into());
         };
         fs::create_dir_all(dir)?;
         chown(dir, Some(uid.parse()?), Some(gid.parse()?))?;
@@ -182,13 +182,12 @@ pub(crate) fn mount(options: &Options) -> TaskResult {
 
 fn bind(from: &str, to: &str, flags: libc::c_ulong) -> TaskResult {
     let (from, to) = (CString::new(from)?, CString::new(to)?);
-    // SAFETY: the texts live until the call is over.
+    // SAFETY: the strings live until the call returns.
     done(unsafe { libc::mount(from.as_ptr(), to.as_ptr(), null(), flags, null()) })?;
     Ok(())
 }
 
-/// Goes on as another user: `uid=NUMBER`, with a group of the same number, and perhaps one more:
-/// `member=NUMBER`.
+/// Changes to another user: `uid=NUMBER`, with a group of the same number, or `member=NUMBER`.
 fn become_user(options: &Options) -> TaskResult {
     if options.get("uid").is_none() {
         return Ok(());
@@ -198,7 +197,7 @@ fn become_user(options: &Options) -> TaskResult {
         Some(group) => group.parse()?,
         None => uid,
     };
-    // SAFETY: one number to read, for the call only.
+    // SAFETY: one number that is read only during the call.
     done(unsafe { libc::setgroups(1, &raw const member) })?;
     // SAFETY: a plain system call.
     done(unsafe { libc::setgid(uid) })?;

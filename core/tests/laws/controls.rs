@@ -1,5 +1,5 @@
-//! Negative controls: wrong arithmetic, and domains that are wrong about their rules, must break
-//! the laws that the core keeps.
+//! Negative controls: wrong arithmetic, and domains that combine their rules wrongly, must break
+//! the laws.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -9,12 +9,12 @@ use crate::{
     Call, YEARS, due, law_conforming, law_debt, law_full, law_order, law_window, limits, streams,
 };
 
-/// Whether a law ever fails for this arithmetic.
+/// Returns true if the law ever fails for this arithmetic.
 fn detects(law: Law, mutation: Mutation) -> bool {
     ever_fails(&streams(), |(limit, calls)| law(&mut Model::new(limit, mutation), &limit, &calls))
 }
 
-/// Whether a law fails for some input.
+/// Returns true if the law fails for some input.
 fn ever_fails<S: Strategy>(inputs: &S, law: impl Fn(S::Value) -> Result<(), String>) -> bool {
     let config =
         Config { cases: 200, max_shrink_iters: 0, failure_persistence: None, ..Config::default() };
@@ -35,7 +35,7 @@ fn the_laws_hold_for_exact_arithmetic() {
 }
 
 #[test]
-fn the_laws_notice_every_mistake() {
+fn the_laws_detect_every_mutation() {
     for mutation in MUTATIONS {
         let law: Law = match mutation {
             Mutation::NoCap | Mutation::OneMore | Mutation::WholeNanoseconds => law_window,
@@ -44,7 +44,7 @@ fn the_laws_notice_every_mistake() {
             Mutation::DebtFloor => law_debt_of_12_and_5,
             Mutation::None => unreachable!("not in the list"),
         };
-        assert!(detects(law, mutation), "{mutation:?} was not noticed");
+        assert!(detects(law, mutation), "{mutation:?} was not detected");
     }
 }
 
@@ -56,13 +56,13 @@ fn law_debt_of_12_and_5(
     if due(limit, 17) < YEARS { law_debt(bucket, limit, &[12, 5]) } else { Ok(()) }
 }
 
-/// How a domain can be wrong about its rules.
+/// A deliberate defect in the way a domain combines its rules.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DomainMutation {
     None,
     /// Takes from one rule after another until one refuses, and gives nothing back.
     TakesWithoutGivingBack,
-    /// One rule that passes is enough.
+    /// Allows a check if any rule does.
     AnyRule,
 }
 
@@ -89,7 +89,7 @@ fn run_mutated(mutation: DomainMutation, limits: &[Limit], calls: &[Call]) -> Ve
 }
 
 #[test]
-fn the_law_of_order_notices_wrong_domains() {
+fn the_law_of_order_detects_mutated_domains() {
     let order_matters = |mutation| {
         ever_fails(&(streams(), limits(), limits()), |((first, calls), second, third)| {
             let domain = |limits: &[Limit], calls: &[Call]| run_mutated(mutation, limits, calls);

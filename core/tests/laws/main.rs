@@ -1,7 +1,7 @@
 //! Laws that hold for every rule and every stream of calls, checked against exact arithmetic.
 //!
-//! Each law is a function over anything that admits or refuses, so that the negative controls at
-//! the end can show: a wrong arithmetic breaks it.
+//! Each law is a function of any `Bucket`, so that the negative controls can show that wrong
+//! arithmetic breaks it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod controls;
@@ -15,7 +15,7 @@ use num_rational::BigRational;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
-/// The core, as the laws see it.
+/// The core as a `Bucket`.
 struct Core {
     throttle: Throttle,
     clock: ManualClock,
@@ -58,17 +58,17 @@ impl Bucket for Core {
     }
 }
 
-/// One call in a stream: after a pause, ask for some units.
+/// One call in a stream: a check at a time in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Call {
     now: u64,
     cost: u64,
 }
 
-/// 4 years: as long as a stream may last.
+/// The longest stream: 4 years, in nanoseconds.
 const YEARS: u64 = 1 << 57;
 
-/// The longest a tick can be: a third of a nanosecond, or 2^-17 of the time of a unit.
+/// The longest possible tick: a third of a nanosecond, or 2^-17 of the time of a unit.
 fn tick(limit: &Limit) -> BigRational {
     let fine = ratio(1) / ratio(3);
     let coarse = limit.time_of(1) / ratio(1 << 17);
@@ -81,14 +81,14 @@ fn tick(limit: &Limit) -> BigRational {
     }
 }
 
-/// Whether a tick divides the nanosecond, so that there is no rounding at all.
+/// Returns true if a tick divides the nanosecond, so that nothing is rounded.
 fn is_exact(limit: &Limit) -> bool {
     let rate = ratio(limit.count) / ratio(limit.period_ns);
     let fits = ratio(limit.burst) * BigRational::from(rate.denom().clone()) <= ratio(1 << 57);
     *rate.numer() <= 4.into() && fits
 }
 
-/// Never more than B + rate * w in any window, whatever is asked.
+/// In any window of time, never more than the burst plus the rate times the window is admitted.
 fn law_window(bucket: &mut dyn Bucket, limit: &Limit, calls: &[Call]) -> Result<(), String> {
     let admitted: Vec<Call> =
         calls.iter().copied().filter(|call| bucket.check(call.now, call.cost)).collect();
@@ -120,7 +120,8 @@ fn law_conforming(bucket: &mut dyn Bucket, limit: &Limit, calls: &[Call]) -> Res
     Ok(())
 }
 
-/// A refund or a reset never leaves more than B, and a full bucket admits exactly B.
+/// A refund or a reset never leaves more than the burst, and a full bucket admits exactly the
+/// burst.
 fn law_full(bucket: &mut dyn Bucket, limit: &Limit, calls: &[Call]) -> Result<(), String> {
     let mut end = 0;
     for call in calls {
@@ -142,7 +143,7 @@ fn law_full(bucket: &mut dyn Bucket, limit: &Limit, calls: &[Call]) -> Result<()
     Ok(())
 }
 
-/// Debits are all charged: whoever is in debt passes again when it is paid, not before.
+/// Debits are charged completely: a bucket in debt admits again when the debt is paid, not before.
 fn law_debt(bucket: &mut dyn Bucket, limit: &Limit, charges: &[u64]) -> Result<(), String> {
     let owed: u64 = charges.iter().sum();
     for cost in charges {
@@ -163,7 +164,7 @@ fn law_debt(bucket: &mut dyn Bucket, limit: &Limit, charges: &[u64]) -> Result<(
     Ok(())
 }
 
-/// When one unit passes again after so many were charged at zero.
+/// The time at which one unit passes after `owed` units were charged at time 0.
 fn due(limit: &Limit, owed: u64) -> u64 {
     whole(&limit.time_of((owed + 1).saturating_sub(limit.burst)))
 }
@@ -185,7 +186,7 @@ fn limits() -> impl Strategy<Value = Limit> {
     })
 }
 
-/// Streams around the limit: pauses of none, of about one unit, of exactly one, and long ones.
+/// Streams near the limit: pauses of zero, about one unit, exactly one unit, and long ones.
 fn streams() -> impl Strategy<Value = (Limit, Vec<Call>)> {
     (limits(), prop::collection::vec((0..6_u8, 0.0..2.5_f64, 0.0..1.2_f64), 1..60)).prop_map(
         |(limit, seeds)| {
@@ -208,7 +209,7 @@ fn streams() -> impl Strategy<Value = (Limit, Vec<Call>)> {
     )
 }
 
-/// Numbers from 1 of every size up to so many bits.
+/// Numbers of every magnitude from 1 up to `bits` bits.
 fn sizes(bits: u32) -> impl Strategy<Value = u64> {
     (1..=bits, any::<u64>()).prop_map(|(bits, random)| (random >> (64 - bits)).max(1))
 }
@@ -217,17 +218,17 @@ proptest! {
     #![proptest_config(Config { cases: 400, failure_persistence: None, ..Config::default() })]
 
     #[test]
-    fn never_admits_more_than_burst_and_rate((limit, calls) in streams()) {
+    fn a_bucket_never_admits_more_than_burst_and_rate((limit, calls) in streams()) {
         prop_assert_eq!(law_window(&mut Core::new(limit), &limit, &calls), Ok(()));
     }
 
     #[test]
-    fn never_refuses_a_stream_that_conforms((limit, calls) in streams()) {
+    fn a_bucket_never_refuses_a_conforming_stream((limit, calls) in streams()) {
         prop_assert_eq!(law_conforming(&mut Core::new(limit), &limit, &calls), Ok(()));
     }
 
     #[test]
-    fn never_fills_above_the_burst((limit, calls) in streams()) {
+    fn a_bucket_never_fills_above_the_burst((limit, calls) in streams()) {
         prop_assert_eq!(law_full(&mut Core::new(limit), &limit, &calls), Ok(()));
     }
 
@@ -238,7 +239,7 @@ proptest! {
     }
 
     #[test]
-    fn agrees_with_exact_arithmetic((limit, calls) in streams()) {
+    fn a_bucket_agrees_with_exact_arithmetic((limit, calls) in streams()) {
         prop_assume!(is_exact(&limit));
         let (mut core, mut exact) = (Core::new(limit), Model::new(limit, Mutation::None));
         for call in calls {
@@ -248,7 +249,7 @@ proptest! {
     }
 
     #[test]
-    fn order_of_rules_does_not_matter(
+    fn the_order_of_rules_does_not_matter(
         (first, calls) in streams(), second in limits(), third in limits()
     ) {
         prop_assert_eq!(law_order(run_domain, [first, second, third], &calls), Ok(()));
@@ -267,7 +268,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_overflows(
+    fn no_input_overflows(
         count in sizes(60), period in sizes(61), burst in sizes(40),
         calls in prop::collection::vec((sizes(64), sizes(64), sizes(64), any::<bool>()), 1..20)
     ) {
@@ -317,7 +318,7 @@ fn domain(limits: &[Limit]) -> (Throttle, ManualClock) {
     (builder.build().unwrap(), clock)
 }
 
-/// Every answer that does not speak of a rule's place in the list.
+/// All fields of the decisions that do not depend on the order of the rules.
 fn run_domain(limits: &[Limit], calls: &[Call]) -> Vec<Decision> {
     let (throttle, clock) = domain(limits);
     let most = limits.iter().map(|limit| limit.burst).min().unwrap();

@@ -1,19 +1,19 @@
-//! The slow exact model: one bucket in rational arithmetic, straight from `docs/semantics.md`.
+//! A slow exact model: one bucket in rational arithmetic, as `docs/semantics.md` defines it.
 //!
-//! A `Mutation` makes it wrong on purpose, to show that the laws would notice.
+//! A `Mutation` makes it wrong, to show that the laws detect that.
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
 
-/// What the laws look at: something that admits or refuses.
+/// The interface that the laws test.
 pub(crate) trait Bucket {
-    /// Asks for units at a time in nanoseconds that never runs backwards.
+    /// Checks a cost at a time in nanoseconds, which never runs backwards.
     fn check(&mut self, now: u64, cost: u64) -> bool;
     /// Gives units back.
     fn refund(&mut self, now: u64, units: u64);
     /// Fills the bucket.
     fn reset(&mut self, now: u64);
-    /// Charges without asking.
+    /// Charges units in any case.
     fn charge_local(&mut self, now: u64, cost: u64, age: u64);
     /// Whole units in the bucket.
     fn balance(&mut self, now: u64) -> i64;
@@ -28,29 +28,29 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// The time of so many units.
+    /// The time of `units` at this rate.
     pub(crate) fn time_of(&self, units: u64) -> BigRational {
         ratio(units) * ratio(self.period_ns) / ratio(self.count)
     }
 }
 
-/// A deliberate error in the arithmetic.
+/// A deliberate defect in the arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mutation {
     None,
-    /// The time of one unit is cut to whole nanoseconds.
+    /// The time of one unit is truncated to whole nanoseconds.
     WholeNanoseconds,
     /// An idle bucket fills beyond its burst.
     NoCap,
     /// Refused checks are charged.
     ChargeRefused,
-    /// One unit more than the burst.
+    /// The bucket admits one unit more than its burst.
     OneMore,
-    /// A unit must have come, not be just coming: `<` for `<=`.
+    /// The comparison is `<` instead of `<=`.
     Strict,
-    /// A refund may fill above the burst.
+    /// A refund may fill the bucket beyond its burst.
     RefundAbove,
-    /// A local charge is forgotten while the bucket is in debt.
+    /// A debit is ignored while the bucket is in debt.
     DebtFloor,
 }
 
@@ -72,16 +72,16 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) fn new(limit: Limit, mutation: Mutation) -> Model {
-        // A bucket that was never touched has been full since long before zero.
+        // A bucket that was never used has been full since long before zero.
         Model { limit, tat: ratio(0), mutation }
     }
 
-    /// How far, in nanoseconds, a check is from passing: zero or less passes.
+    /// How much too early a check is, in nanoseconds. It passes if the result is 0 or less.
     pub(crate) fn excess(&self, now: u64, cost: u64) -> BigRational {
         self.start(now) + self.time_of(cost) - self.time_of(self.limit.burst) - ratio(now)
     }
 
-    /// Takes units, whatever the excess.
+    /// Takes units in any case.
     pub(crate) fn take(&mut self, now: u64, cost: u64) {
         self.tat = self.start(now) + self.time_of(cost);
     }
@@ -117,7 +117,7 @@ impl Bucket for Model {
 
     fn refund(&mut self, now: u64, units: u64) {
         self.tat = if self.mutation == Mutation::RefundAbove {
-            // Below zero it would be lost again at the next check; keep it as time to come.
+            // A TAT in the past would be cut at the next check, so `NoCap` keeps it.
             self.start(now) - self.time_of(units)
         } else {
             self.tat.clone() - self.time_of(units)

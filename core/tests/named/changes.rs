@@ -1,4 +1,4 @@
-//! Two configurations on one table, as in a rolling deploy: no bucket is ever misread.
+//! Two configurations on one table, as in a rolling deployment: no bucket is misread.
 
 use dthrottle::{Rule, Throttle};
 
@@ -7,16 +7,16 @@ use crate::hammer::Worker;
 use crate::{balance, open, slow, take, web};
 
 #[test]
-fn a_new_burst_takes_over_the_balance() {
+fn a_new_burst_keeps_the_balance() {
     let folder = Folder::new();
     let old = open(web(&folder), 10).unwrap();
     take(&old, "tag", 4);
     let larger = open(web(&folder), 100).unwrap();
-    assert_eq!(balance(&larger, "tag"), 6, "as it was");
+    assert_eq!(balance(&larger, "tag"), 6, "the balance is unchanged");
     let smaller = open(web(&folder), 5).unwrap();
-    assert_eq!(balance(&smaller, "tag"), 5, "at most the new burst");
-    assert_eq!(balance(&old, "tag"), 6, "a look changes nothing");
-    // The old one goes on beside the new one, and each counts what the other takes.
+    assert_eq!(balance(&smaller, "tag"), 5, "the balance is cut to the new burst");
+    assert_eq!(balance(&old, "tag"), 6, "a peek changes nothing");
+    // Both processes continue, and each counts what the other takes.
     take(&larger, "tag", 2);
     assert_eq!((balance(&old, "tag"), balance(&larger, "tag")), (4, 4));
     take(&old, "tag", 3);
@@ -30,9 +30,9 @@ fn a_new_burst_takes_over_the_balance() {
     }
 }
 
-/// However different the rates, a debt is a debt in units.
+/// A debt in units is kept, however different the rates.
 #[test]
-fn a_new_rate_takes_over_the_debt() {
+fn a_new_rate_keeps_the_debt() {
     let folder = Folder::new();
     let old = open(web(&folder), 10).unwrap();
     take(&old, "tag", 10);
@@ -44,16 +44,16 @@ fn a_new_rate_takes_over_the_debt() {
     let by_the_hour = with(Rule::per_hour(1).burst(10));
     assert_eq!(balance(&by_the_hour, "tag"), -5);
     assert!(!by_the_hour.allow("tag").unwrap());
-    // Another name is another rule with buckets of its own.
+    // A rule with another name has its own buckets.
     let other = Throttle::builder().table(web(&folder)).rule(slow(10).name("other"));
     assert_eq!(balance(&other.build().unwrap(), "tag"), 10);
     assert_eq!(balance(&old, "tag"), -5);
 }
 
-/// Processes of both configurations at once: units are taken one by one, and together never more
-/// than there are under the larger burst.
+/// Processes of both configurations take units at the same time. Together they never exceed the
+/// larger burst.
 #[test]
-fn both_configurations_hammer_one_tag() {
+fn processes_with_two_configurations_share_one_bucket() {
     let folder = Folder::new();
     let dir = format!("dir={}", folder.path());
     let mut workers: Vec<Worker> = ["1000", "1500"]
@@ -65,7 +65,7 @@ fn both_configurations_hammer_one_tag() {
             Worker::open(&["name=web", "tags=1", &dir, &burst, "rule=limit"]).unwrap()
         })
         .collect();
-    // The bucket is there, under the smaller burst.
+    // The bucket exists, under the smaller burst.
     assert_eq!(workers[0].request("allow tag 1"), 1);
     for worker in &mut workers {
         worker.send("allow tag 5000");

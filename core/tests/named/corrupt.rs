@@ -1,4 +1,4 @@
-//! A file that is not a table, or not one of ours, is never read as one: the error names it.
+//! Files that are not a valid table of this user are never used. The error names the file.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
@@ -11,16 +11,16 @@ use crate::folder::Folder;
 use crate::{balance, file, open, slow, take, web};
 
 const PAGE: u64 = 4096;
-/// Where fields lie in the last page of a table.
+/// Offsets of fields in the last page of a table.
 const MAGIC: u64 = 0;
 const LAYOUT: u64 = 8;
 const LINES: u64 = 16;
 const BOOT: u64 = 48;
 
-/// Makes a table something else.
+/// Corrupts a table's file.
 type Corrupt = fn(&Path);
 
-/// A table in which a tag has used 3 of 10.
+/// Creates a table in which a tag has used 3 of 10 units.
 fn used(folder: &Folder) -> std::path::PathBuf {
     let throttle = open(web(folder), 10).unwrap();
     take(&throttle, "tag", 3);
@@ -37,7 +37,7 @@ fn change(path: &Path, field: u64, change: impl Fn(u64) -> u64) {
     file.write_all_at(&value.to_le_bytes(), at).unwrap();
 }
 
-/// The error that names the file.
+/// The error of opening the table, which names its file.
 fn open_error(folder: &Folder) -> String {
     let error = open(web(folder), 10).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::File);
@@ -47,7 +47,7 @@ fn open_error(folder: &Folder) -> String {
 }
 
 #[test]
-fn the_control_a_table_that_was_let_alone_is_used() {
+fn an_unchanged_table_is_used() {
     let folder = Folder::new();
     let path = used(&folder);
     change(&path, MAGIC, |same| same);
@@ -57,7 +57,7 @@ fn the_control_a_table_that_was_let_alone_is_used() {
 }
 
 #[test]
-fn what_is_not_a_table_is_refused() {
+fn a_file_that_is_not_a_table_is_an_error() {
     let faults: [(&str, Corrupt); 7] = [
         ("empty", |path| fs::write(path, "").unwrap()),
         ("text", |path| fs::write(path, "x".repeat(100)).unwrap()),
@@ -73,13 +73,13 @@ fn what_is_not_a_table_is_refused() {
         make(&path);
         let message = open_error(&folder);
         assert!(message.contains("not a table"), "{what}: {message}");
-        assert!(path.exists(), "{what}: what is not ours is let alone");
+        assert!(path.exists(), "{what}: the file was removed");
     }
 }
 
-/// At once: taking all the room that there is, only to see that it is not enough, took a minute.
+/// Fails at once. Reserving all free space before failing would take a minute.
 #[test]
-fn a_table_larger_than_the_disk_is_not_made() {
+fn a_table_larger_than_the_file_system_is_not_created() {
     let folder = Folder::new();
     let throttle = open(web(&folder).bytes(1 << 46), 10).unwrap();
     let [warning] = throttle.warnings() else { panic!("one warning") };
@@ -87,12 +87,12 @@ fn a_table_larger_than_the_disk_is_not_made() {
 }
 
 #[test]
-fn a_table_cut_short_is_refused() {
+fn a_truncated_table_is_an_error() {
     let folder = Folder::new();
     let path = used(&folder);
     let whole = fs::read(&path).unwrap();
     let header = &whole[whole.len() - PAGE as usize..];
-    // Without its end; a part of a page; only the header, which says that there is more.
+    // Without its last page; a part of a page; only the header, which declares more pages.
     for bytes in [&whole[..whole.len() - PAGE as usize], &whole[..whole.len() - 1], header] {
         fs::write(&path, bytes).unwrap();
         assert!(open_error(&folder).contains("not a table"));
@@ -100,14 +100,14 @@ fn a_table_cut_short_is_refused() {
 }
 
 #[test]
-fn another_layout_is_told_and_let_alone() {
+fn a_table_with_another_layout_is_an_error_and_stays() {
     let folder = Folder::new();
     let path = used(&folder);
     change(&path, LAYOUT, |layout| layout + 1);
     let message = open_error(&folder);
     assert!(message.contains("another version of dthrottle (layout 9, this one has 8)"));
     assert!(message.contains("choose another name"), "{message}");
-    // That of an early version, which had a shorter file.
+    // The number of an early layout, which had shorter files.
     change(&path, LAYOUT, |_| 2);
     assert!(open_error(&folder).contains("(layout 2, this one has 8)"));
     change(&path, LAYOUT, |_| 8);
@@ -123,28 +123,28 @@ fn a_link_is_not_followed() {
     symlink(&elsewhere, &path).unwrap();
     assert!(open_error(&folder).contains("it is a link"));
     fs::remove_file(&path).unwrap();
-    // Nor is one that leads nowhere, where a table could be made.
+    // A dangling link, where a table could be created.
     symlink(folder.path().to_string() + "/nowhere", &path).unwrap();
     open_error(&folder);
     assert_eq!(folder.files().len(), 2);
 }
 
 #[test]
-fn only_a_plain_file_is_a_table() {
+fn a_file_that_is_not_a_regular_file_is_an_error() {
     let folder = Folder::new();
     let path = file(&folder, "web");
     fs::create_dir(&path).unwrap();
     open_error(&folder);
     fs::remove_dir(&path).unwrap();
     let fifo = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-    // SAFETY: the text lives until the call is over.
+    // SAFETY: the string lives until the call returns.
     assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
     assert!(open_error(&folder).contains("not a plain file"));
 }
 
-/// Times of another start of the machine mean nothing in this one.
+/// Times of an earlier boot are meaningless.
 #[test]
-fn a_table_of_an_earlier_start_is_begun_anew() {
+fn a_table_of_an_earlier_boot_is_replaced() {
     let folder = Folder::new();
     let path = used(&folder);
     change(&path, BOOT, |boot| boot ^ 1);
@@ -159,10 +159,9 @@ fn a_table_of_an_earlier_start_is_begun_anew() {
     assert_eq!(balance(&open(web(&folder), 10).unwrap(), "tag"), 9, "the new one is kept");
 }
 
-/// Who cannot tell one start of the machine from another does not guess, and who only looks removes
-/// nothing.
+/// A process that cannot read the boot ID does not assume an earlier boot. Listing removes nothing.
 #[test]
-fn only_a_start_that_is_known_to_be_earlier_counts() {
+fn a_table_with_an_unknown_boot_id_is_kept() {
     let folder = Folder::new();
     let path = used(&folder);
     let listed = || dthrottle::tables::list(None, Some(folder.path())).unwrap();
@@ -177,9 +176,9 @@ fn only_a_start_that_is_known_to_be_earlier_counts() {
     assert_eq!(balance(&open(web(&folder), 10).unwrap(), "tag"), 7, "the table is kept");
 }
 
-/// The size of a table that is there wins. Who asked for another one is told.
+/// The size of an existing table wins. A process that configures another size gets a warning.
 #[test]
-fn an_existing_size_wins() {
+fn the_size_of_an_existing_table_wins() {
     let folder = Folder::new();
     let first = open(web(&folder).tags(200_000), 10).unwrap();
     take(&first, "tag", 3);

@@ -1,11 +1,12 @@
-//! Where there is room for a table, and what happens where there is none: it is shared with forked
-//! children only, and one warning says so.
+//! The directory of a table, and the fallback if no directory can be used: the table is shared with
+//! forked children only, and one warning says so.
 
 use crate::folder::Folder;
 use crate::hammer::Worker;
 use crate::{balance, is_root, open, take, web};
 
-/// It works, and says once why it is not shared by its name.
+/// Asserts that a table works, with one warning that names the reasons why it is not shared by
+/// name.
 fn falls_back(words: &[&str], reasons: &[&str]) {
     let mut worker = Worker::open(words).unwrap();
     let [warning] = &worker.warnings[..] else { panic!("{:?}", worker.warnings) };
@@ -14,13 +15,13 @@ fn falls_back(words: &[&str], reasons: &[&str]) {
         assert!(warning.contains(reason), "{reason}: {warning}");
     }
     assert_eq!(worker.request("allow tag 20"), 10);
-    // Every page of a table that is larger than the file system.
+    // Touches every page of a table that is larger than the file system.
     assert_eq!(worker.request("fill 200000"), 200_001);
     assert_eq!(worker.request("balance tag"), 0);
 }
 
 #[test]
-fn a_folder_without_room_is_not_used() {
+fn a_full_directory_is_not_used() {
     if !is_root() {
         return;
     }
@@ -31,7 +32,7 @@ fn a_folder_without_room_is_not_used() {
 }
 
 #[test]
-fn a_folder_that_is_read_only_is_not_used() {
+fn a_read_only_directory_is_not_used() {
     if !is_root() {
         return;
     }
@@ -42,9 +43,9 @@ fn a_folder_that_is_read_only_is_not_used() {
     falls_back(&["name=web", "burst=10", &dir, &mount], &reasons);
 }
 
-/// Also if the table is there already, where it cannot be written to.
+/// The table exists, but cannot be written to.
 #[test]
-fn a_table_that_is_read_only_is_not_used() {
+fn a_read_only_table_is_not_used() {
     if !is_root() {
         return;
     }
@@ -55,9 +56,9 @@ fn a_table_that_is_read_only_is_not_used() {
     assert_eq!(folder.files().len(), 1);
 }
 
-/// Who cannot read which start of the machine this is uses the table as it is.
+/// A process that cannot read the boot ID uses an existing table.
 #[test]
-fn a_start_that_cannot_be_read_makes_no_table_old() {
+fn a_table_is_used_if_the_boot_id_cannot_be_read() {
     if !is_root() {
         return;
     }
@@ -72,14 +73,14 @@ fn a_start_that_cannot_be_read_makes_no_table_old() {
 }
 
 #[test]
-fn a_folder_that_is_missing_is_not_used() {
+fn a_missing_directory_is_not_used() {
     let folder = Folder::new();
     let dir = format!("dir={}/missing", folder.path());
     falls_back(&["name=web", "burst=10", &dir], &["No such file or directory", &dir[4..]]);
     assert_eq!(folder.files(), [""; 0]);
 }
 
-/// What a container gets.
+/// The size of `/dev/shm` in a container.
 #[test]
 fn the_default_table_fits_into_64_megabytes() {
     if !is_root() {
@@ -92,9 +93,10 @@ fn the_default_table_fits_into_64_megabytes() {
     assert_eq!(worker.request("fill 200000"), 200_000);
 }
 
-/// Without the setting `dir`, and without `/run/dthrottle`, a table goes to /dev/shm or to /tmp.
+/// Without the setting `dir` and without `/run/dthrottle`, a table is created in /dev/shm or in
+/// /tmp.
 #[test]
-fn default_directories_are_tried_in_turn() {
+fn default_directories_are_tried_in_order() {
     if !is_root() {
         return;
     }
@@ -127,7 +129,7 @@ fn a_table_is_listed_from_its_default_directory() {
 }
 
 #[test]
-fn tables_of_one_name_in_two_folders_are_two() {
+fn tables_of_one_name_in_two_directories_are_separate() {
     let (one, other) = (Folder::new(), Folder::new());
     let (first, second) = (open(web(&one), 10).unwrap(), open(web(&other), 10).unwrap());
     take(&first, "tag", 4);

@@ -1,4 +1,4 @@
-//! A named table outlives its processes. HTTP middleware logs once when a refusal comes from a
+//! A named table outlives its processes. HTTP middleware logs once when a refusal is caused by a
 //! bucket that was filled before the table was opened.
 
 use std::thread;
@@ -18,7 +18,8 @@ fn middleware(folder: &Folder, rate: &str) -> Middleware {
     Middleware::from_toml(&options, AdapterSettings::default()).unwrap()
 }
 
-/// Sends so many requests of a client. Returns the warnings, and whether the last was refused.
+/// Sends `count` requests of a client. Returns the warnings, and whether the last request was
+/// refused.
 fn send(middleware: &Middleware, client: &str, count: u32) -> (Vec<String>, bool) {
     let request = Request { peer: Some(client), ..Request::default() };
     let mut is_refused = false;
@@ -32,7 +33,7 @@ fn send(middleware: &Middleware, client: &str, count: u32) -> (Vec<String>, bool
 }
 
 #[test]
-fn a_refusal_because_of_an_earlier_process_is_logged_once_with_the_command_that_clears_it() {
+fn a_refusal_caused_by_an_earlier_process_is_logged_once() {
     let folder = Folder::new();
     let earlier = middleware(&folder, "1/day");
     assert_eq!(send(&earlier, "203.0.113.7", 2), (vec![], false));
@@ -49,11 +50,11 @@ fn a_refusal_because_of_an_earlier_process_is_logged_once_with_the_command_that_
 }
 
 #[test]
-fn a_table_that_another_throttle_holds_is_in_use_and_no_left_over() {
+fn a_refusal_is_not_logged_if_another_throttle_uses_the_table() {
     let folder = Folder::new();
     let worker = middleware(&folder, "1/day");
     send(&worker, "203.0.113.7", 2);
-    // Middleware with the same table shares a throttle, so a throttle of another kind holds it.
+    // Middleware with the same table would share the throttle, so a plain throttle holds the table.
     let holder = dthrottle::Throttle::builder()
         .table(dthrottle::TableConfig::named("web").dir(folder.path()).tags(1000))
         .rule(crate::slow(1))
@@ -63,12 +64,12 @@ fn a_table_that_another_throttle_holds_is_in_use_and_no_left_over() {
     let next = middleware(&folder, "1/day");
     assert_eq!(send(&next, "203.0.113.7", 1), (vec![], true));
     drop((holder, next));
-    // Control: with nobody holding it, the same refusal is logged.
+    // Control: if no process holds the table, the same refusal is logged.
     assert_eq!(send(&middleware(&folder, "1/day"), "203.0.113.7", 1).0.len(), 1);
 }
 
 #[test]
-fn a_bucket_that_this_process_emptied_again_is_not_blamed_on_an_earlier_one() {
+fn a_refusal_is_not_logged_if_this_process_emptied_the_bucket() {
     let folder = Folder::new();
     send(&middleware(&folder, "20/s"), "203.0.113.7", 2);
     let now = middleware(&folder, "20/s");

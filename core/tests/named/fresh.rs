@@ -1,4 +1,4 @@
-//! `DTHROTTLE_FRESH_TABLES=1`: named tables that start empty in every process and make no files.
+//! `DTHROTTLE_FRESH_TABLES=1`: named tables that start empty in every process and create no files.
 //! Each test runs itself again in a process with that setting.
 
 use std::env;
@@ -10,7 +10,7 @@ use crate::folder::Folder;
 use crate::{balance, open, take, web};
 
 const VARIABLE: &str = "DTHROTTLE_FRESH_TABLES";
-/// The folder of the process that started this one.
+/// The folder of the parent process.
 const DIR: &str = "DTHROTTLE_TEST_DIR";
 
 fn run_again(test: &str, value: &str, dir: &str) -> Output {
@@ -42,7 +42,7 @@ fn a_fresh_table_is_empty_in_each_process_and_shared_by_name_within_one() {
         assert!(String::from_utf8_lossy(&ran.stdout).contains("1 passed"), "{ran:?}");
     }
     assert_eq!((balance(&lasting, "tag"), folder.files()), (0, files));
-    // Without the setting, the table that lasts is found, and the test fails.
+    // Control: without the setting, the persistent table is found, and the test fails.
     assert!(!run_again(test, "0", folder.path()).status.success());
 }
 

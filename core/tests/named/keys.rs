@@ -1,5 +1,5 @@
-//! A table belongs to the cluster whose key it has. Another one's is refused where the name was
-//! chosen, and left alone where it was not.
+//! A table belongs to the cluster whose key it has. If the table's name was chosen, another key is
+//! an error. If the name is a default, the next numbered name is used.
 
 use dthrottle::{ClusterConfig, ErrorKind, Result, TableConfig, Throttle};
 
@@ -15,7 +15,7 @@ const ONE: &str = "the first secret of all";
 const TWO: &str = "the second secret of all";
 
 #[test]
-fn a_chosen_name_with_another_key_is_an_error_that_says_what_to_do() {
+fn a_chosen_name_with_another_key_is_an_error() {
     let folder = Folder::new();
     open(web(&folder), 10).unwrap();
     let error = in_cluster(web(&folder), ONE).unwrap_err();
@@ -30,7 +30,7 @@ fn a_chosen_name_with_another_key_is_an_error_that_says_what_to_do() {
 }
 
 #[test]
-fn under_a_name_that_nobody_chose_every_key_has_a_table() {
+fn every_key_gets_its_own_table_under_a_default_name() {
     let folder = Folder::new();
     let default_named = || web(&folder).default_name(true);
     let alone = open(default_named(), 10).unwrap();
@@ -49,14 +49,14 @@ fn under_a_name_that_nobody_chose_every_key_has_a_table() {
         assert_eq!((again.table_name(), balance(&again, "tag")), (Some(name), left));
         assert_eq!(again.warnings(), [""; 0]);
     }
-    // What comes later finds the table that is in use, whatever became of others.
+    // Later processes find the table that exists with their key, even if a lower number is free.
     std::fs::remove_file(file(&folder, "web")).unwrap();
     assert_eq!(balance(&in_cluster(default_named(), TWO).unwrap(), "tag"), 7);
     assert_eq!(folder.files().len(), 2);
 }
 
 #[test]
-fn who_starts_at_the_same_moment_meets() {
+fn processes_that_start_at_the_same_moment_share_a_table() {
     for _ in 0..10 {
         let folder = Folder::new();
         open(web(&folder), 10).unwrap();
@@ -77,11 +77,11 @@ fn who_starts_at_the_same_moment_meets() {
 }
 
 #[test]
-fn a_cluster_that_comes_first_has_the_name_itself() {
+fn the_first_cluster_gets_the_name_without_a_number() {
     let folder = Folder::new();
     let one = in_cluster(web(&folder).default_name(true), ONE).unwrap();
     take(&one, "tag", 4);
-    // Without a cluster any key will do.
+    // Without a cluster, any key is accepted.
     for again in [
         in_cluster(web(&folder).default_name(true), ONE),
         open(web(&folder).default_name(true), 10),
@@ -92,7 +92,7 @@ fn a_cluster_that_comes_first_has_the_name_itself() {
 }
 
 #[test]
-fn what_is_shared_by_no_name_has_none() {
+fn an_unnamed_table_has_no_name() {
     let missing = TableConfig::named("web").dir("/nowhere/at/all").tags(1);
     for table in [TableConfig::private(), TableConfig::anonymous(), missing] {
         assert_eq!(open(table, 10).unwrap().table_name(), None);
@@ -100,7 +100,7 @@ fn what_is_shared_by_no_name_has_none() {
 }
 
 #[test]
-fn a_usual_name_leaves_room_for_a_number() {
+fn a_default_name_leaves_room_for_a_number() {
     let folder = Folder::new();
     let long = |length| TableConfig::named("x".repeat(length)).dir(folder.path()).tags(1);
     assert!(open(long(100), 10).is_ok());

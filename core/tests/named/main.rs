@@ -1,4 +1,4 @@
-//! Named tables: whose they are, where they lie, what becomes of damaged, changed and old ones.
+//! Named tables: owners, directories, corrupt files, changed configurations, maintenance.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "real files and processes")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
@@ -26,7 +26,7 @@ use dthrottle::{Rate, Result, Rule, TableConfig, Throttle};
 
 use crate::folder::Folder;
 
-/// A rule that gives nothing back while a test runs.
+/// A rule whose units do not return while a test runs.
 fn slow(burst: u64) -> Rule {
     let hardly_ever = Duration::from_secs(100 * 365 * 86_400);
     Rule::new(Rate::new(1, hardly_ever)).burst(burst).name("limit")
@@ -46,7 +46,7 @@ fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Only root can be another user or mount a file system; for anyone else there is less to check.
+/// Only root can change the user or mount a file system. Other users skip these tests.
 fn is_root() -> bool {
     user() == 0
 }
@@ -60,7 +60,7 @@ fn balance(throttle: &Throttle, tag: &str) -> i64 {
     throttle.peek(tag).unwrap().balance
 }
 
-/// Takes so many, one by one.
+/// Takes units one by one.
 fn take(throttle: &Throttle, tag: &str, units: u64) {
     for _ in 0..units {
         assert!(throttle.allow(tag).unwrap());

@@ -1,4 +1,4 @@
-//! Tables are listed, removed and given another size, while processes use them.
+//! Listing, removing and resizing tables while processes use them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,14 +15,14 @@ fn resize(folder: &Folder, size: &str) -> dthrottle::Result<u64> {
     tables::resize("web", size, None, Some(folder.path()))
 }
 
-/// A file of ours that is not a table.
+/// Writes a file of this user that is not a table.
 fn write_invalid_file(path: &Path) {
     fs::write(path, "x").unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
 #[test]
-fn all_tables_are_listed_with_their_faults() {
+fn all_tables_are_listed_including_unusable_ones() {
     let folder = Folder::new();
     let dir = Some(folder.path());
     assert_eq!(tables::list(None, dir).unwrap(), []);
@@ -43,7 +43,7 @@ fn all_tables_are_listed_with_their_faults() {
 }
 
 #[test]
-fn a_removed_table_lives_on_in_who_has_it() {
+fn processes_keep_sharing_a_table_that_was_removed() {
     let folder = Folder::new();
     let dir = Some(folder.path());
     let old = open(web(&folder), 10).unwrap();
@@ -58,14 +58,14 @@ fn a_removed_table_lives_on_in_who_has_it() {
     let error = tables::remove("web", None, dir).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::File);
     assert!(error.to_string().contains("no table \"web\""), "{error}");
-    // What is no table can be removed like one.
+    // A file that is not a table can be removed like one.
     write_invalid_file(&file(&folder, "web"));
     tables::remove("web", None, dir).unwrap();
     assert_eq!(folder.files(), [""; 0]);
 }
 
 #[test]
-fn another_size_keeps_every_debt() {
+fn resizing_keeps_every_debt() {
     let folder = Folder::new();
     let old = open(web(&folder), 10).unwrap();
     for i in 0..1000_u64 {
@@ -86,13 +86,13 @@ fn another_size_keeps_every_debt() {
     assert!(listed[0].bytes <= 20_000_000 && listed[0].bytes > 19_000_000, "{listed:?}");
 }
 
-/// A process goes on with the old table until it ends. What it admits from then on is its own; what
-/// it admitted before is in the new one.
+/// A process keeps using the old table until it ends. The new table has everything that was
+/// admitted before the change.
 #[test]
-fn buckets_that_do_not_fit_are_told_and_a_leftover_is_no_hindrance() {
+fn resize_returns_the_number_of_buckets_that_do_not_fit() {
     let folder = Folder::new();
     let leftover = format!("{}/.dthrottle-{}-web", folder.path(), crate::user());
-    std::fs::write(&leftover, "left by somebody who was killed").unwrap();
+    std::fs::write(&leftover, "left by a process that was killed").unwrap();
     let throttle = open(web(&folder).tags(500_000), 10).unwrap();
     for tag in 0..400_000_u32 {
         throttle.allow(tag.to_le_bytes()).unwrap();
@@ -106,7 +106,7 @@ fn buckets_that_do_not_fit_are_told_and_a_leftover_is_no_hindrance() {
 }
 
 #[test]
-fn a_process_works_on_while_the_size_changes() {
+fn a_process_can_check_while_its_table_is_resized() {
     let folder = Folder::new();
     let dir = format!("dir={}", folder.path());
     let words = ["name=web", "burst=1000000", "tags=1", &dir];
@@ -125,7 +125,7 @@ fn a_process_works_on_while_the_size_changes() {
 }
 
 #[test]
-fn a_size_that_cannot_be_changes_nothing() {
+fn an_invalid_size_changes_nothing() {
     let folder = Folder::new();
     let error = resize(&folder, "5000").unwrap_err();
     assert!(error.to_string().contains("no table \"web\""), "{error}");

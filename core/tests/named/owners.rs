@@ -7,19 +7,19 @@ use crate::folder::Folder;
 use crate::hammer::Worker;
 use crate::{balance, file, is_root, open, take, web};
 
-/// Numbers that belong to nobody.
+/// User and group IDs that the system does not use.
 const ALICE: u32 = 54_321;
 const BOB: u32 = 54_322;
 const STAFF: u32 = 54_400;
 
-/// A worker of this user, on the table `web`.
+/// Starts a worker as this user, on the table `web`.
 fn worker(folder: &Folder, uid: u32, more: &[&str]) -> Result<Worker, String> {
     let (dir, uid) = (format!("dir={}", folder.path()), format!("uid={uid}"));
     Worker::open(&[&["name=web", "burst=10", "tags=1", &dir, &uid], more].concat())
 }
 
 #[test]
-fn a_table_is_for_its_user_alone() {
+fn a_table_is_accessible_to_its_user_only() {
     let folder = Folder::new();
     let throttle = open(web(&folder), 10).unwrap();
     take(&throttle, "tag", 1);
@@ -36,9 +36,9 @@ fn a_table_is_for_its_user_alone() {
     assert_eq!(balance(&open(web(&folder), 10).unwrap(), "tag"), 9);
 }
 
-/// Another user put a file where ours would be, to read what we write or to make us fail.
+/// Another user created a file with the name of our table, to read its contents or to make us fail.
 #[test]
-fn another_users_file_is_refused() {
+fn a_file_of_another_user_is_an_error() {
     if !is_root() {
         return;
     }
@@ -50,7 +50,7 @@ fn another_users_file_is_refused() {
     assert!(message.contains("it belongs to user 54321, not to user 0"), "{message}");
     assert!(message.contains(path.to_str().unwrap()), "{message}");
 
-    // One that we cannot even open.
+    // A file that we cannot even open.
     let theirs = path.with_file_name(format!("dthrottle-{BOB}-web"));
     fs::rename(&path, &theirs).unwrap();
     let Err(message) = worker(&folder, BOB, &[]) else { panic!("opened") };
@@ -59,7 +59,7 @@ fn another_users_file_is_refused() {
 }
 
 #[test]
-fn users_do_not_meet_without_a_group() {
+fn users_without_a_common_group_have_separate_tables() {
     if !is_root() {
         return;
     }
@@ -71,7 +71,7 @@ fn users_do_not_meet_without_a_group() {
 }
 
 #[test]
-fn a_group_shares_its_table() {
+fn members_of_a_group_share_its_table() {
     if !is_root() {
         return;
     }
@@ -89,10 +89,10 @@ fn a_group_shares_its_table() {
     let meta = fs::metadata(&path).unwrap();
     assert_eq!((meta.mode() & 0o777, meta.gid()), (0o660, STAFF));
 
-    // Not for who is no member.
+    // A user who is not a member of the group is refused.
     let Err(message) = worker(&folder, BOB, &[&group]) else { panic!("opened") };
     assert!(message.contains(&path) && message.contains("Permission denied"), "{message}");
-    // Not when it is open to all, nor when it is another group's.
+    // A file that is open to everybody is refused, and so is one of another group.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
     let Err(message) = worker(&folder, BOB, &shared) else { panic!("opened") };
     assert!(message.contains("other users may access it (mode 666, must be 660)"), "{message}");
@@ -103,7 +103,7 @@ fn a_group_shares_its_table() {
 }
 
 #[test]
-fn a_group_that_is_not_there_is_named() {
+fn an_unknown_group_is_an_error_that_names_it() {
     let folder = Folder::new();
     let error = open(web(&folder).group("no-such-group"), 10).unwrap_err();
     assert_eq!(error.field(), Some("table.group"));

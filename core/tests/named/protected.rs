@@ -1,5 +1,6 @@
-//! Directories in which no other user can take a table's name: `/run/dthrottle` for root, and those
-//! in it for others. Elsewhere a name that is taken is an error that says who has it.
+//! Directories in which no other user can occupy a table's name: `/run/dthrottle` for root, and its
+//! subdirectories for other users. In other directories, an occupied name is an error that names
+//! the file's owner.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -14,11 +15,11 @@ const ALICE: u32 = 54_321;
 const STAFF: u32 = 54_400;
 /// `/run` as on a machine with systemd.
 const RUN: &str = "mount=/run:64m:755";
-/// `/run` as nobody can rely on it.
+/// A `/run` that every user can write to.
 const OPEN_RUN: &str = "mount=/run:64m:1777";
 const SHM: &str = "mount=/dev/shm:64m";
 
-/// A file in the real `/dev/shm`, made by the user nobody and removed after the test.
+/// A file in the real `/dev/shm`, created by the user nobody, and removed after the test.
 struct ForeignFile(PathBuf);
 
 impl ForeignFile {
@@ -46,12 +47,12 @@ fn open(name: &str, more: &[&str]) -> Result<Worker, String> {
     Worker::open(&[&["burst=10", &format!("name={name}")], more].concat())
 }
 
-/// A path as the worker sees it.
+/// A path in the worker's file system.
 fn seen_by(worker: &Worker, path: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{}/root{path}", worker.hammer.child.id()))
 }
 
-/// A worker whose table is at this path, and works.
+/// Starts a worker whose table is at this path, and checks that it works.
 fn at(path: &str, name: &str, more: &[&str]) -> Worker {
     let mut worker = open(name, more).unwrap_or_else(|error| panic!("{more:?}: {error}"));
     assert_eq!(worker.warnings, [""; 0], "{more:?}");
@@ -61,7 +62,7 @@ fn at(path: &str, name: &str, more: &[&str]) -> Worker {
 }
 
 #[test]
-fn an_error_names_the_file_its_owner_and_the_setting() {
+fn an_occupied_name_is_an_error_that_names_file_owner_and_setting() {
     if !is_root() {
         return;
     }
@@ -84,7 +85,7 @@ fn an_error_names_the_file_its_owner_and_the_setting() {
 }
 
 #[test]
-fn root_is_not_stopped_by_another_users_file() {
+fn root_uses_run_although_another_user_occupies_the_name() {
     if !is_root() {
         return;
     }
@@ -96,7 +97,7 @@ fn root_is_not_stopped_by_another_users_file() {
 }
 
 #[test]
-fn a_user_has_the_directory_that_root_has_made() {
+fn a_user_uses_the_directory_that_root_created() {
     if !is_root() {
         return;
     }
@@ -108,7 +109,7 @@ fn a_user_has_the_directory_that_root_has_made() {
 }
 
 #[test]
-fn a_group_has_the_directory_that_root_has_made() {
+fn a_group_uses_the_directory_that_root_created() {
     if !is_root() {
         return;
     }
@@ -141,9 +142,9 @@ fn a_directory_that_others_control_is_not_used() {
     }
 }
 
-/// The whole system needs `/run`.
+/// The rest of the system needs `/run`.
 #[test]
-fn half_of_run_stays_free() {
+fn a_table_takes_at_most_half_of_the_free_space_of_run() {
     if !is_root() {
         return;
     }
@@ -152,7 +153,7 @@ fn half_of_run_stays_free() {
     at(&path, &name, &["mount=/run:40m:755", SHM]);
 }
 
-/// A process that may not write to the table that others use must not count apart in silence.
+/// A process that cannot write to a table which others use must not silently count in another one.
 #[test]
 fn a_read_only_table_is_not_replaced_in_another_directory() {
     if !is_root() {

@@ -1,19 +1,19 @@
-//! Processes that are killed at any instruction.
+//! Processes that are killed at random instructions.
 
 use crate::tasks::{numbers, run};
 
-/// How long the killing goes on, in all: longer where time does not matter.
+/// Total duration of the kills in milliseconds.
 fn total_ms() -> u64 {
     if std::env::var_os("DTHROTTLE_DEEP").is_some() { 60_000 } else { 10_000 }
 }
 
-/// A small table. The tags that flood it are full again at once, and their bursts are so large that
-/// they are always cheaper to forget than a tag that is counted.
+/// A small table. The buckets of the flood are full again at once, and their bursts are so large
+/// that their eviction cost is always lower than that of a counted tag.
 const CRASH: [&str; 4] = ["crash", "tags=128", "flood-rate=1000000", "flood-burst=600000000"];
 
-/// Units for longer than a test runs. Peers hear of 256 of them at a time.
+/// More units than a test can use. One hit is 256 of them.
 const MANY: &str = "units=16777216";
-/// Units of which every one is a hit. They last for a part of the time only.
+/// Units of which each is one hit. They are used up before the test ends.
 const FEW: &str = "units=65536";
 
 struct Figures {
@@ -22,7 +22,7 @@ struct Figures {
     drained: i64,
 }
 
-/// Kills for a third of the time, and checks all that must hold whoever is killed.
+/// Kills processes for a third of the time, and checks the results.
 fn crash(exchanger: &str, units: &str) -> Figures {
     let time = format!("ms={}", total_ms() / 3);
     let exchanger = format!("exchanger={exchanger}");
@@ -37,10 +37,14 @@ fn crash(exchanger: &str, units: &str) -> Figures {
         assert!(charged >= counted + local, "{key:?}: admitted, but not charged");
         over += charged - counted - local;
     }
-    assert!(over <= kills, "{over} units were charged to nobody, by {kills} kills");
-    assert_eq!(numbers(&lines, "last"), vec![[1000]; 8], "exact again");
+    assert!(over <= kills, "{over} charged units were not counted, with only {kills} kills");
+    assert_eq!(
+        numbers(&lines, "last"),
+        vec![[1000]; 8],
+        "after the kills, a race admits exactly the burst"
+    );
     let [slots, emptied, taken] = numbers(&lines, "slots")[0][..] else { panic!("{lines:?}") };
-    assert_eq!((emptied, taken), (0, slots), "every slot can be given up and taken again");
+    assert_eq!((emptied, taken), (0, slots), "every slot can be released and claimed again");
     let counted = keys.iter().map(|key| key[0]).sum();
     println!(
         "{exchanger}, {units}: {kills} kills, {rounds} rounds, {counted} admitted, {over} cut off"
@@ -49,7 +53,7 @@ fn crash(exchanger: &str, units: &str) -> Figures {
 }
 
 #[test]
-fn kills_cut_off_one_operation_each() {
+fn each_kill_interrupts_at_most_one_operation() {
     let Figures { drained, .. } = crash("none", MANY);
     assert_eq!(drained, 0);
 }
@@ -61,31 +65,34 @@ fn kills_lose_no_hits() {
     assert!(drained <= counted + kills, "{drained} hits were reported, {counted} counted");
 }
 
-/// The same where a hit is many units: who makes it full, an admission or a local charge, is chance.
+/// One hit is many units, so it is random whether an admission or a debit completes it.
 #[test]
-fn kills_lose_no_large_hits() {
+fn kills_lose_no_hits_of_many_units() {
     let Figures { counted, drained, .. } = crash("not-killed", MANY);
     assert!((drained - counted).abs() < counted / 20, "{drained} of {counted} were reported");
 }
 
-/// A killed exchanger takes with it what it had in its hands; nothing is ever reported twice.
+/// A killed exchanging process loses the hits that it had drained, but no hit is reported twice.
 #[test]
-fn kills_of_the_exchanger_report_nothing_twice() {
+fn killing_the_exchanging_process_reports_no_hit_twice() {
     let Figures { kills, counted, drained } = crash("killed", FEW);
     assert!(drained <= counted + kills, "{drained} hits were reported, {counted} counted");
     assert!(drained > 0);
 }
 
-/// Places of services go from one to another all the time.
+/// The slots of services are reassigned all the time.
 #[test]
-fn kills_tell_of_no_service_what_another_said() {
+fn kills_never_mix_up_reports_of_services() {
     let time = format!("ms={}", total_ms() / 3);
     let lines = run(&["services", &time]);
     let [received, wrong] = numbers(&lines, "received")[0][..] else { panic!("{lines:?}") };
     println!("{} kills, {received} received", numbers(&lines, "kills")[0][0]);
-    assert!(received > 1000 && wrong == 0, "{wrong} of {received}");
+    assert!(received > 1000 && wrong == 0, "{wrong} of {received} reports are wrong");
     let [asked, held] = numbers(&lines, "quiet")[0][..] else { panic!("{lines:?}") };
-    // A kill at the one instruction in between may leave one.
-    assert!(asked > 1000 && held <= 2, "{held} of {asked} were never said to be busy");
-    assert_eq!(numbers(&lines, "last"), [[100, 100]], "it works as before");
+    // A kill at the one instruction between claim and reset may leave a stale limit.
+    assert!(
+        asked > 1000 && held <= 2,
+        "{held} of {asked} requests to services that were never busy were delayed"
+    );
+    assert_eq!(numbers(&lines, "last"), [[100, 100]], "new busy responses are reported and obeyed");
 }

@@ -1,4 +1,4 @@
-//! A burst is a burst, however many processes ask for it.
+//! Bursts are exact, however many processes check a tag.
 
 use crate::folder::Folder;
 use crate::hammer::Worker;
@@ -8,25 +8,25 @@ const TAGS: usize = 100;
 const BURST: i64 = 1000;
 const PROCESSES: usize = 8;
 
-/// Together they ask for each tag twice as often as it may pass.
+/// Together the processes check each tag twice as often as its burst allows.
 const EXACT: [&str; 4] = ["exact", "processes=8", "tags-asked=100", "tries=250"];
 
 #[test]
-fn forked_children_share_every_burst_exactly() {
+fn forked_children_together_get_exactly_the_burst() {
     let lines = run(&[&EXACT[..], &["burst=1000"]].concat());
     assert_eq!(numbers(&lines, "tag"), vec![vec![BURST, 0]; TAGS]);
 }
 
-/// The control: children that each have a table of their own.
+/// Control: every child has its own table.
 #[test]
-fn without_sharing_every_child_has_a_burst_of_its_own() {
+fn children_with_private_tables_each_get_the_burst() {
     let lines = run(&[&EXACT[..], &["burst=1000", "private=yes"]].concat());
-    // Each child asks 250 times, and none is told of the others.
+    // Each child checks 250 times and does not see the checks of the others.
     assert_eq!(numbers(&lines, "tag"), vec![vec![2000, BURST]; TAGS]);
 }
 
 #[test]
-fn unrelated_processes_share_every_burst_exactly() {
+fn unrelated_processes_together_get_exactly_the_burst() {
     let folder = Folder::new();
     let dir = format!("dir={}", folder.path());
     let words = ["name=exact", &dir, "burst=1000", "tags=1000"];
@@ -46,11 +46,11 @@ fn unrelated_processes_share_every_burst_exactly() {
     assert_eq!(folder.files().len(), 1);
 }
 
-/// In a race a check may be refused because another was about to take the last unit and then could
-/// not: never more than the smaller burst passes, and what a lost race took is given back to the
-/// last unit, under both rules.
+/// In a race, a check may be refused because another one was about to take the last unit and then
+/// gave it back. But never more than the smaller burst passes, and a lost race gives back every
+/// unit under both rules.
 #[test]
-fn two_rules_are_never_exceeded_and_nothing_is_lost() {
+fn processes_never_exceed_two_rules_and_lose_no_unit() {
     for bursts in [["burst=1000", "burst=700"], ["burst=700", "burst=1000"]] {
         let lines = run(&[&EXACT[..], &bursts].concat());
         let tags = numbers(&lines, "tag");
@@ -68,10 +68,10 @@ fn two_rules_are_never_exceeded_and_nothing_is_lost() {
     }
 }
 
-/// Processes that claim a slot for one tag at once get one between them. So small a table has two
-/// lines.
+/// Processes that claim a slot for the same tag at the same moment share one bucket. The table is
+/// so small that it has two lines.
 #[test]
-fn claims_of_one_tag_at_once_are_exact() {
+fn simultaneous_claims_of_one_tag_admit_exactly_the_burst() {
     let lines = run(&["claim", "tags=1", "rounds=10000"]);
     assert_eq!(numbers(&lines, "wrong"), [[0]]);
     assert_eq!(numbers(&lines, "most"), [[4]]);

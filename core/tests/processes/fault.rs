@@ -1,30 +1,31 @@
-//! Processes that die or stop at a chosen instruction.
+//! Processes that are killed or stopped at a chosen instruction.
 
 use crate::tasks::{numbers, run};
 
-/// A process that dies before its compare-and-swap has done nothing. One that dies after it and
-/// before the dirty bit leaves hits that no exchanger is told of: the next hit of the line brings
-/// them back, and so does a look at everything.
+/// A process that is killed before its compare-and-swap has changed nothing. If it is killed after
+/// the swap and before it sets the dirty bit, its hits are in an unmarked line. The next hit of
+/// that line or a full drain finds them.
 #[test]
-fn a_death_between_swap_and_dirty_bit_is_healed() {
+fn hits_of_a_process_killed_before_the_dirty_bit_are_found() {
     let lines = run(&["die"]);
-    // Hits reported before the death, units charged by it, hits found at once and later.
+    // Hits drained before the kill, units charged by the killed check, hits drained at once, hits
+    // drained later.
     assert_eq!(numbers(&lines, "before-the-swap"), [[1, 0, 0, 1]]);
     assert_eq!(numbers(&lines, "before-the-bit"), [[1, 1, 0, 2], [1, 1, 0, 1]]);
 }
 
-/// A process that stops for a while before it claims a slot for a new tag finds, when it goes on,
-/// what others have taken meanwhile.
+/// A process stops before it claims a slot for a new tag. When it continues, it sees what others
+/// took in the meantime.
 #[test]
-fn a_stall_before_a_claim_lets_nothing_more_pass() {
+fn a_process_stopped_before_its_claim_does_not_exceed_the_burst() {
     let lines = run(&["stall"]);
-    // How many passed, and how many were charged, of a burst of 100.
+    // Checks that passed and units that were charged, of a burst of 100.
     assert_eq!(numbers(&lines, "before-the-search"), [[100, 100]]);
     assert_eq!(numbers(&lines, "before-the-claim"), [[100, 100]]);
 }
 
-/// Two processes that would choose different slots for one tag: the one that stopped in between
-/// finds the other's.
+/// Two processes would choose different slots for one tag. The one that was stopped in between
+/// finds the other's slot.
 #[test]
 fn a_tag_never_gets_two_slots() {
     assert_eq!(numbers(&run(&["twice"]), "twice"), [[50, 50]]);

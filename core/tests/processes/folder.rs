@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// An empty folder that every user may write to.
+    /// Creates an empty folder that every user can write to.
     pub(crate) fn new() -> Folder {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let path = loop {
@@ -17,7 +17,7 @@ impl Folder {
             let path = PathBuf::from(format!("/dev/shm/test-{}-{count}", std::process::id()));
             match fs::create_dir(&path) {
                 // Left by a process that was killed.
-                Err(fault) if fault.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 made => break made.map(|()| path).unwrap(),
             }
         };
@@ -29,7 +29,7 @@ impl Folder {
         self.0.to_str().unwrap()
     }
 
-    /// The names of all files.
+    /// The sorted names of all files.
     #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).unwrap();

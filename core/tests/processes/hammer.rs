@@ -1,4 +1,4 @@
-//! Talks with `core/examples/hammer`, and never waits for it forever.
+//! Runs `core/examples/hammer` and communicates with it, with a timeout.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::program;
 
-/// Far longer than anything takes, so that only what hangs is ended.
+/// Far longer than any answer takes, so that only a hanging process is killed.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A program that runs.
+/// A running program.
 pub(crate) struct Hammer {
     pub(crate) child: Child,
     lines: Receiver<String>,
@@ -28,7 +28,7 @@ impl Hammer {
         Hammer { child, lines }
     }
 
-    /// The next line; nothing: it has ended.
+    /// Reads the next line. Returns `None` if the program has ended.
     pub(crate) fn line(&mut self) -> Option<String> {
         use std::sync::mpsc::RecvTimeoutError::{Disconnected, Timeout};
         match self.lines.recv_timeout(LIMIT) {
@@ -36,7 +36,7 @@ impl Hammer {
             Err(Disconnected) => None,
             Err(Timeout) => {
                 self.child.kill().unwrap();
-                panic!("nothing was heard for {LIMIT:?}");
+                panic!("the program printed nothing for {LIMIT:?}");
             }
         }
     }
@@ -44,13 +44,13 @@ impl Hammer {
 
 impl Drop for Hammer {
     fn drop(&mut self) {
-        // It may have ended already; its children end with it.
+        // The program may have ended already. Its children end with it.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A process that has opened a table and does as it is told.
+/// A process that has opened a table and executes commands.
 pub(crate) struct Worker {
     pub(crate) hammer: Hammer,
     input: ChildStdin,
@@ -58,7 +58,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// A worker, or why it could not open its table.
+    /// Starts a worker. Returns the error if it could not open its table.
     pub(crate) fn open(words: &[&str]) -> Result<Worker, String> {
         let mut hammer = Hammer::start(&[&["worker"], words].concat());
         let mut warnings = Vec::new();
@@ -75,25 +75,25 @@ impl Worker {
         }
     }
 
-    /// Ends it wherever it is.
+    /// Kills the worker.
     #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn kill(mut self) {
         self.hammer.child.kill().unwrap();
         self.hammer.child.wait().unwrap();
     }
 
-    /// Gives it something to do.
+    /// Sends a command.
     pub(crate) fn send(&mut self, order: &str) {
         writeln!(self.input, "{order}").unwrap();
     }
 
-    /// What it counted.
+    /// Reads the numbers that answer a command.
     pub(crate) fn read_answer(&mut self) -> Vec<i64> {
         let line = self.hammer.line().expect("the worker has ended");
         line.split(' ').map(|word| word.parse().unwrap()).collect()
     }
 
-    /// Both, for one number.
+    /// Sends a command and reads one number.
     pub(crate) fn request(&mut self, order: &str) -> i64 {
         self.send(order);
         self.read_answer()[0]

@@ -1,9 +1,10 @@
-//! One process of a table runs the exchange, whoever is killed and whatever is forked.
+//! Exactly one process of a table holds the lock of the exchange, whichever processes are killed or
+//! forked.
 
 use crate::folder::Folder;
 use crate::tasks::{numbers, run};
 
-/// A task with a table that children inherit, and with one that has a name.
+/// Runs a task with a table that children inherit, and with a named table.
 fn with_both_tables(task: &str, words: &[&str], check: impl Fn(&[Vec<String>], bool)) {
     check(&run(&[&[task], words].concat()), false);
     let folder = Folder::new();
@@ -11,21 +12,25 @@ fn with_both_tables(task: &str, words: &[&str], check: impl Fn(&[Vec<String>], b
     check(&run(&[&[task, "name=lock", &dir], words].concat()), true);
 }
 
-/// The holder is killed while a child of it lives on: the lock is free at once.
+/// The holder is killed while its own child lives on, and the lock is free at once.
 #[test]
-fn a_lock_dies_with_its_holder() {
+fn a_killed_process_releases_the_lock_although_its_child_lives() {
     with_both_tables("lock-orphan", &[], |lines, _| {
-        assert_eq!(numbers(lines, "shadow"), [[0]], "a child does not hold what it inherited");
-        assert_eq!(numbers(lines, "alive"), [[0, 0]], "one holder");
-        assert_eq!(numbers(lines, "dead"), [[1, 0]], "and then another");
-        assert_eq!(numbers(lines, "back"), [[1]], "given back");
+        assert_eq!(numbers(lines, "shadow"), [[0]], "a child does not hold the inherited lock");
+        assert_eq!(
+            numbers(lines, "alive"),
+            [[0, 0]],
+            "neither can take the lock while the holder lives"
+        );
+        assert_eq!(numbers(lines, "dead"), [[1, 0]], "one process takes the lock after the kill");
+        assert_eq!(numbers(lines, "back"), [[1]], "the child can take the lock after its release");
     });
 }
 
-/// A program that becomes a daemon closes what it does not know. A named table's file is found
-/// again; what has no name is an error, and never another file's lock.
+/// A program that becomes a daemon closes all descriptors. A named table's file is opened again by
+/// its path. A table without a name gives an error, never the lock of another file.
 #[test]
-fn a_lock_outlives_closed_descriptors_and_removed_names() {
+fn the_lock_works_after_closed_descriptors_and_removed_names() {
     with_both_tables("lock-closed", &[], |lines, named| {
         let found = if named { 1 } else { 9 };
         assert_eq!(numbers(lines, "closed"), [[found]]);
@@ -36,9 +41,9 @@ fn a_lock_outlives_closed_descriptors_and_removed_names() {
     });
 }
 
-/// Whatever moment a fork falls into, no child ever holds the lock.
+/// Whenever a fork happens, the child does not hold the lock.
 #[test]
-fn forks_at_any_moment_inherit_no_lock() {
+fn forked_children_never_hold_the_lock() {
     with_both_tables("lock-race", &["rounds=500"], |lines, _| {
         assert_eq!(numbers(lines, "children"), [[500]]);
         assert!(numbers(lines, "tries")[0][0] > 100, "{lines:?}");
@@ -47,9 +52,9 @@ fn forks_at_any_moment_inherit_no_lock() {
     });
 }
 
-/// The same when the holder is killed: no child has got hold of what it had just opened.
+/// The holder is killed while it forks. Its children do not hold what it had just opened.
 #[test]
-fn kills_between_forks_free_the_lock() {
+fn killing_a_forking_process_releases_the_lock() {
     with_both_tables("lock-killed", &["rounds=500"], |lines, _| {
         assert!(numbers(lines, "tries")[0][0] > 10, "{lines:?}");
         assert_eq!(numbers(lines, "held"), [[0]]);

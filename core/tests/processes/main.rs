@@ -1,4 +1,4 @@
-//! One table, many real processes: exact, and not to be broken by a kill.
+//! Many real processes on one table: exact results, also after kills.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "real processes")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]

@@ -1,8 +1,8 @@
-//! Where `core/examples/hammer` is, which cargo builds with the tests.
+//! The path of `core/examples/hammer`, which cargo builds with the tests.
 
 use std::path::PathBuf;
 
-/// The program.
+/// Returns the path of the program.
 pub(crate) fn path() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let path = test.ancestors().nth(2).unwrap().join("examples/hammer");

@@ -1,4 +1,4 @@
-//! Fifty processes open one new name at the same moment.
+//! Fifty processes that open the same new name at the same moment.
 
 use crate::folder::Folder;
 use crate::tasks::run;
@@ -7,27 +7,27 @@ fn race(dir: &str, name: &str, rounds: usize, more: &[&str]) {
     let (dir, name) = (format!("dir={dir}"), format!("name={name}"));
     let rounds_word = format!("rounds={rounds}");
     let lines = run(&[&["race", &dir, &name, &rounds_word], more].concat());
-    // The burst, once; one file; none after it was removed.
+    // Checks that passed, files of the table, files after it was removed.
     assert_eq!(lines, vec![["100", "1", "0"]; rounds]);
 }
 
 #[test]
-fn all_starters_of_a_name_share_one_table() {
+fn processes_that_open_a_new_name_at_once_share_one_table() {
     let folder = Folder::new();
     race(folder.path(), "start", 100, &[]);
     assert_eq!(folder.files(), [""; 0]);
 }
 
-/// In the folder that is used when none is given.
+/// In a default directory.
 #[test]
-fn also_beside_other_files() {
+fn processes_share_one_table_in_a_default_directory() {
     race("/dev/shm", &format!("start-{}-", std::process::id()), 5, &[]);
 }
 
-/// There is room for two tables only, and each starter takes room before one of them wins: nobody
-/// may go elsewhere.
+/// There is room for two tables only, and each process reserves space before one of them wins. None
+/// may fall back to another directory.
 #[test]
-fn also_where_there_is_little_room() {
+fn processes_share_one_table_in_a_small_file_system() {
     let folder = Folder::new();
     // SAFETY: a plain system call. Only root can mount a file system.
     if unsafe { libc::geteuid() } == 0 {

@@ -1,11 +1,10 @@
-//! A table takes any number of rules one after another: processes that live on, are forked or
-//! killed meanwhile.
+//! A table takes any number of rules over time, while processes use, fork and kill.
 
 use crate::folder::Folder;
 use crate::hammer::Worker;
 use crate::tasks::{numbers, run};
 
-/// A task with a table that children inherit, and with one that has a name.
+/// Runs a task with a table that children inherit, and with a named table.
 fn with_both_tables(task: &str, words: &[&str], check: impl Fn(&[Vec<String>], bool)) {
     check(&run(&[&[task], words].concat()), false);
     let folder = Folder::new();
@@ -21,7 +20,7 @@ fn a_forked_child_keeps_a_rule_that_its_parent_gave_up() {
 }
 
 #[test]
-fn kills_at_any_moment_of_a_change_of_rules_leave_a_list_that_works() {
+fn the_list_of_rules_works_after_processes_were_killed_while_changing_it() {
     let rounds =
         if std::env::var_os("DTHROTTLE_DEEP").is_some() { "rounds=2000" } else { "rounds=50" };
     with_both_tables("rules-killed", &[rounds], |lines, _| {
@@ -31,8 +30,8 @@ fn kills_at_any_moment_of_a_change_of_rules_leave_a_list_that_works() {
     });
 }
 
-/// A program that becomes a daemon closes what it does not know. A named table's file is found
-/// again; without one the rules of the table stay as they are.
+/// A program that becomes a daemon closes all descriptors. A named table's file is opened again by
+/// its path. Without a name, the rules of the table are pinned.
 #[test]
 fn a_process_that_closed_all_descriptors_keeps_its_rule() {
     with_both_tables("rules-closed", &["rounds=5000"], |lines, named| {
@@ -42,22 +41,22 @@ fn a_process_that_closed_all_descriptors_keeps_its_rule() {
     });
 }
 
-/// Processes that know nothing of each other: one uses its rule, another goes through thousands
-/// and is killed, then another.
+/// Unrelated processes: some use their rules, while others cycle through thousands of rules and are
+/// killed.
 #[test]
-fn a_live_process_counts_as_ever_while_others_go_through_thousands_of_rates() {
+fn a_process_keeps_its_rule_while_others_cycle_through_thousands_of_rates() {
     let folder = Folder::new();
     let dir = format!("dir={}", folder.path());
     let open =
         |burst: &str| Worker::open(&["name=web", "tags=1", &dir, burst, "rule=limit"]).unwrap();
     let mut live = open("burst=1000");
-    // One has no bucket that names its rule yet, and one has.
+    // `live` has no bucket that names its rule yet, `busy` has one.
     let mut busy = open("burst=500");
     assert_eq!(busy.request("allow busy 100"), 100);
     for round in 1..=3 {
         let mut other = open("burst=10");
         assert_eq!(other.request(&format!("cycle {} 3000", round * 10_000)), 3000);
-        // Killed in the middle of its next ones.
+        // Killed in the middle of its next reloads.
         other.send(&format!("cycle {} 3000", round * 10_000 + 5000));
         other.kill();
         assert_eq!(busy.request("balance busy"), 400);
@@ -70,9 +69,9 @@ fn a_live_process_counts_as_ever_while_others_go_through_thousands_of_rates() {
     assert_eq!((live.request("balance tag"), busy.request("balance busy")), (750, 400));
 }
 
-/// gVisor and some file systems have no such locks.
+/// gVisor and some file systems do not support locks on open file descriptions.
 #[test]
-fn a_process_in_a_system_without_locks_works_and_leaves_a_table_that_works() {
+fn a_table_works_after_use_by_a_process_without_file_locks() {
     let mut alone = Worker::open(&["burst=10", "rule=limit", "locks=none"]).unwrap();
     assert_eq!(alone.request("allow tag 20"), 10);
     let folder = Folder::new();
@@ -88,7 +87,7 @@ fn a_process_in_a_system_without_locks_works_and_leaves_a_table_that_works() {
 }
 
 #[test]
-fn a_process_that_is_short_of_descriptors_for_a_while_does_not_stop_the_reuse_of_rules() {
+fn rules_are_reused_after_a_process_was_short_of_descriptors() {
     let folder = Folder::new();
     let dir = format!("dir={}", folder.path());
     let words = ["name=web", "tags=1", &dir, "burst=1000", "rule=limit"];

@@ -1,8 +1,8 @@
-//! Runs a task of `core/examples/hammer` and reads what it counted.
+//! Runs tasks of `core/examples/hammer`.
 
 use crate::hammer::Hammer;
 
-/// Runs a task to its end; the lines it prints, each in words.
+/// Runs a task to its end and returns the lines that it prints, split into words.
 pub(crate) fn run(words: &[&str]) -> Vec<Vec<String>> {
     let mut hammer = Hammer::start(words);
     let mut lines = Vec::new();
@@ -14,7 +14,7 @@ pub(crate) fn run(words: &[&str]) -> Vec<Vec<String>> {
     lines
 }
 
-/// The numbers behind the first word of all lines that begin with it.
+/// The numbers after the first word of all lines that begin with `first`.
 pub(crate) fn numbers(lines: &[Vec<String>], first: &str) -> Vec<Vec<i64>> {
     let lines = lines.iter().filter(|line| line[0] == first);
     lines.map(|line| line[1..].iter().map(|word| word.parse().unwrap()).collect()).collect()

@@ -1,4 +1,4 @@
-//! Rates and configurations, good and bad, and the table of errors.
+//! Rates and configurations, valid and invalid, and the table of error kinds.
 
 use dthrottle::config::{ConfigNode, Entry, Names, Value};
 use dthrottle::{CheckOptions, Config, Error, ErrorKind, ManualClock};
@@ -6,8 +6,7 @@ use serde_json::Value as Json;
 
 use crate::{build, list, vectors};
 
-/// A JSON object as a configuration tree. Special floats are written as text in the vectors, where
-/// `special` says so.
+/// Converts JSON to a configuration tree.
 pub(crate) fn tree(json: &Json) -> ConfigNode {
     let value = match json {
         Json::Null => Value::Other("null".into()),
@@ -22,7 +21,7 @@ pub(crate) fn tree(json: &Json) -> ConfigNode {
     value.into()
 }
 
-/// The configuration of one case of `rates.json`.
+/// The configuration of one case of `rates.json`. Infinite and NaN rates are strings there.
 fn rate_config(case: &Json) -> Result<Config, Error> {
     let rate = match (case.get("number"), case.get("text")) {
         (Some(Json::String(special)), _) => Value::Number(special.parse().unwrap()),
@@ -38,7 +37,7 @@ fn rate_config(case: &Json) -> Result<Config, Error> {
 }
 
 #[test]
-fn good_rates() {
+fn valid_rates_have_the_limits_of_the_vectors() {
     let rates = vectors("rates.json");
     for case in list(&rates["good"]) {
         let clock = ManualClock::new();
@@ -55,7 +54,7 @@ fn good_rates() {
 }
 
 #[test]
-fn bad_rates() {
+fn invalid_rates_are_errors() {
     let rates = vectors("rates.json");
     for case in list(&rates["bad"]) {
         let error = rate_config(case).expect_err(&case.to_string());
@@ -64,7 +63,7 @@ fn bad_rates() {
 }
 
 #[test]
-fn good_configs() {
+fn valid_configurations_have_the_rules_of_the_vectors() {
     for case in list(&vectors("configs.json")["good"]) {
         let toml = Config::from_toml(case["toml"].as_str().unwrap());
         let object = Config::from_value(&tree(&case["object"]), Names::Snake);
@@ -85,7 +84,7 @@ fn good_configs() {
 }
 
 #[test]
-fn bad_configs() {
+fn invalid_configurations_are_errors_that_name_the_field() {
     let configs = vectors("configs.json");
     let mut failures = Vec::new();
     for case in list(&configs["bad"]) {
@@ -120,7 +119,7 @@ fn bad_configs() {
 }
 
 #[test]
-fn error_table() {
+fn error_kinds_have_the_numbers_and_names_of_the_vectors() {
     let errors = vectors("errors.json");
     assert_eq!(list(&errors).len(), ErrorKind::ALL.len());
     for (row, kind) in list(&errors).iter().zip(ErrorKind::ALL) {

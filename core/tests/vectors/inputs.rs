@@ -1,4 +1,4 @@
-//! Odd and bad inputs, as far as Rust's types let them be written.
+//! Unusual and invalid inputs, as far as Rust's types can express them.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ fn run(throttle: &Throttle, clock: &ManualClock, case: &Json) -> Result<(), Stri
 }
 
 #[test]
-fn inputs() {
+fn inputs_have_the_results_of_the_vectors() {
     let inputs = vectors("inputs.json");
     let mine = |case: &&Json| list(&case["languages"]).contains(&Json::from("rust"));
     let mut count = 0;

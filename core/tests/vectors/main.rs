@@ -1,4 +1,4 @@
-//! The shared vectors of `tests/vectors/`, as every language runs them.
+//! The shared vectors of `tests/vectors/`, which every language runs.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(clippy::disallowed_methods, reason = "tests may ask the operating system")]
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 use dthrottle::{CheckOptions, Config, Decision, Domain, ManualClock, Result, Throttle};
 use serde_json::Value as Json;
 
-/// A vector file, parsed.
+/// Reads and parses a vector file.
 fn vectors(name: &str) -> Json {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors").join(name);
     let text = std::fs::read_to_string(path).expect("the vectors are there");
@@ -32,14 +32,14 @@ fn nanos(json: &Json, key: &str) -> Duration {
     Duration::from_nanos(json[key].as_u64().unwrap_or(0))
 }
 
-/// What a call answers: a decision, yes or no, or nothing.
+/// The result of a call.
 enum Answer {
     Decision(Decision),
     Allowed(bool),
     Nothing,
 }
 
-/// Makes one call; `max_delay` and `age` have been read by the caller, in its own unit.
+/// Makes one call. The caller has read the times, because their units differ between files.
 fn call(
     domain: &Domain,
     name: &str,
@@ -72,7 +72,7 @@ fn call(
     })
 }
 
-/// Compares an answer with what a vector expects.
+/// Compares a result with the one that a vector expects.
 fn compare(domain: &Domain, answer: &Answer, expect: &Json) -> std::result::Result<(), String> {
     let decision = match answer {
         Answer::Nothing => return Ok(()),

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::{build, call, compare, list, nanos, vectors};
 
-/// Runs a sequence, and says where it first goes wrong.
+/// Runs a sequence. Returns a description of the first wrong result.
 fn run(sequence: &Json) -> Result<(), String> {
     let clock = ManualClock::new();
     let config = Config::from_toml(sequence["config"].as_str().unwrap()).unwrap();
@@ -45,7 +45,7 @@ fn run(sequence: &Json) -> Result<(), String> {
 }
 
 #[test]
-fn sequences() {
+fn sequences_have_the_results_of_the_vectors() {
     let sequences = vectors("sequences.json");
     assert!(list(&sequences).len() >= 40);
     let failures: Vec<String> = list(&sequences)
@@ -55,9 +55,9 @@ fn sequences() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// The runner itself must notice a wrong number in every field it compares.
+/// Control: the runner detects a wrong number in every field.
 #[test]
-fn a_wrong_number_is_noticed() {
+fn a_wrong_number_in_any_field_is_detected() {
     let sequences = vectors("sequences.json");
     let example = &list(&sequences)[0];
     assert_eq!(run(example), Ok(()));

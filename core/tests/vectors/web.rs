@@ -1,4 +1,4 @@
-//! HTTP middleware: requests, and what becomes of them.
+//! HTTP middleware: requests and the decisions about them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::configs::tree;
 use crate::{list, nanos, vectors};
 
 #[test]
-fn middleware_decides_as_the_vectors_say() {
+fn middleware_decides_as_in_the_vectors() {
     for case in list(&vectors("web.json")["cases"]) {
         run(case);
     }
@@ -56,7 +56,7 @@ fn run(case: &Json) {
     }
 }
 
-/// What becomes of a request, as the vectors write it.
+/// The decision about a request, in the format of the vectors.
 fn decide(middleware: &Middleware, json: &Json) -> (Json, Option<HttpDecision>) {
     let forwarded: Vec<&str> =
         list(&json["forwarded"]).iter().map(|line| line.as_str().unwrap()).collect();
