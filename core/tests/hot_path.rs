@@ -52,7 +52,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
 }
 
 /// Every call of the hot path, with tags known and new.
-fn ask(domain: &Domain, rounds: std::ops::Range<u64>) {
+fn run_checks(domain: &Domain, rounds: std::ops::Range<u64>) {
     let mut allowed = [false; 100];
     let mut tags = [[0; 8]; 100];
     for round in rounds {
@@ -78,15 +78,15 @@ fn no_check_allocates() {
         let throttle = one.domain("two", rules.clone()).build().unwrap();
         let two = throttle.domain("two").unwrap();
         // The clock reads a file when it is first asked.
-        ask(&throttle, 0..10);
-        ask(&two, 0..10);
-        assert_eq!(allocations(|| ask(&throttle, 0..150)), 0);
-        assert_eq!(allocations(|| ask(&two, 0..20)), 0);
+        run_checks(&throttle, 0..10);
+        run_checks(&two, 0..10);
+        assert_eq!(allocations(|| run_checks(&throttle, 0..150)), 0);
+        assert_eq!(allocations(|| run_checks(&two, 0..20)), 0);
         // The same when peers have to hear of it.
         let exchange = internals::exchange(&throttle);
         exchange.keep_alive(exchange.now());
-        assert_eq!(allocations(|| ask(&throttle, 0..50)), 0);
-        assert_eq!(allocations(|| ask(&two, 0..20)), 0);
+        assert_eq!(allocations(|| run_checks(&throttle, 0..50)), 0);
+        assert_eq!(allocations(|| run_checks(&two, 0..20)), 0);
         // The control: a list has to be somewhere.
         assert!(allocations(|| drop(throttle.top(3))) > 0);
     }
@@ -115,8 +115,8 @@ fn no_check_calls_the_system() {
     quiet.retain(|line| !is_clock(line));
     assert_eq!(quiet, [""; 0]);
     // The control.
-    let mut loud = calls(&["burst=1000000000", "loud=yes"]);
-    loud.retain(|line| !is_clock(line));
-    assert_eq!(loud.len(), 1, "{loud:?}");
-    assert!(loud[0].contains(" getuid("), "{loud:?}");
+    let mut extra_call = calls(&["burst=1000000000", "extra_call=yes"]);
+    extra_call.retain(|line| !is_clock(line));
+    assert_eq!(extra_call.len(), 1, "{extra_call:?}");
+    assert!(extra_call[0].contains(" getuid("), "{extra_call:?}");
 }

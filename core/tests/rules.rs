@@ -13,10 +13,10 @@ use dthrottle::{Config, ErrorKind, Rate, Rule, TableConfig, Throttle};
 use crate::folder::Folder;
 
 /// More than twice as many as a table has room for at a time.
-const RATES: u64 = 10_000;
-const ROOM: usize = 4094;
+const RELOADS: u64 = 10_000;
+const TABLE_RULES: usize = 4094;
 /// The most rules of one configuration.
-const MOST: usize = 1000;
+const MAX_CONFIG_RULES: usize = 1000;
 
 /// A rule that gives nothing back while a test runs.
 fn slow(burst: u64) -> Rule {
@@ -62,7 +62,7 @@ fn ten_thousand_reloads_each_with_another_rate_work_and_so_does_the_next_start()
         assert!((0..3).all(|_| throttle.allow("old").unwrap()));
         assert!((0..5).all(|_| throttle.allow("new").unwrap()));
         let mut used = 5;
-        for i in 1..=RATES {
+        for i in 1..=RELOADS {
             throttle = throttle.reload(config(100 + i)).unwrap();
             if i % 200 == 0 {
                 // From now on it names another rule.
@@ -87,7 +87,7 @@ fn a_domain_from_before_five_thousand_reloads_counts_as_before() {
         let domain = first.domain("default").unwrap();
         let mut throttle = first.reload(config(50)).unwrap();
         drop(first);
-        for i in 1..=RATES / 2 {
+        for i in 1..=RELOADS / 2 {
             throttle = throttle.reload(config(1000 + i)).unwrap();
         }
         assert!((0..40).all(|_| domain.allow("tag").unwrap()));
@@ -101,8 +101,9 @@ fn a_table_whose_rules_are_all_in_use_says_so_and_goes_on_when_some_are_not() {
     each_kind(|table, _| {
         let first = open(table, 10);
         let reload = |burst: u64, count: usize| first.reload(many(count, burst));
-        let mut held: Vec<_> = (1..5).map(|burst| reload(burst, MOST).unwrap()).collect();
-        held.push(reload(5, ROOM - 4 * MOST - 1).unwrap());
+        let mut held: Vec<_> =
+            (1..5).map(|burst| reload(burst, MAX_CONFIG_RULES).unwrap()).collect();
+        held.push(reload(5, TABLE_RULES - 4 * MAX_CONFIG_RULES - 1).unwrap());
         let error = reload(6, 1).unwrap_err();
         assert_eq!((error.kind(), error.field()), (ErrorKind::Config, Some("table")));
         let message = error.to_string();
@@ -111,7 +112,7 @@ fn a_table_whose_rules_are_all_in_use_says_so_and_goes_on_when_some_are_not() {
             "{message}"
         );
         assert!(message.contains("give fewer rules, or a table of another name"), "{message}");
-        assert!(reload(1, MOST).is_ok(), "known rules need no room");
+        assert!(reload(1, MAX_CONFIG_RULES).is_ok(), "known rules need no room");
         assert!(first.allow("tag").unwrap());
         drop(held.pop());
         let last = reload(6, 94).map_err(|error| error.to_string());
@@ -125,9 +126,9 @@ fn a_table_whose_rules_are_all_in_use_says_so_and_goes_on_when_some_are_not() {
         first_of_all.domains()[1].allow("other").unwrap();
         first_of_all.domains()[1].reset("other").unwrap();
         drop(first_of_all);
-        assert!(reload(7, MOST).is_err());
+        assert!(reload(7, MAX_CONFIG_RULES).is_err());
         // The last domain has 8 rules, and a bucket of each.
-        assert!(reload(7, MOST - 8).is_ok());
+        assert!(reload(7, MAX_CONFIG_RULES - 8).is_ok());
         drop(rest);
     });
 }

@@ -13,10 +13,10 @@ pub(crate) fn run(options: &Options) -> TaskResult {
     let throttle = builder.build()?;
     let two = throttle.domain("two")?;
     // The clock reads a system file once, and each tag claims its slot once.
-    ask(&throttle, &two, 5_000)?;
+    run_checks(&throttle, &two, 5_000)?;
     mark();
-    ask(&throttle, &two, 2_000)?;
-    if options.get("loud").is_some() {
+    run_checks(&throttle, &two, 2_000)?;
+    if options.get("extra_call").is_some() {
         // SAFETY: a plain system call.
         unsafe { libc::getuid() };
     }
@@ -29,7 +29,7 @@ fn mark() {
     unsafe { libc::getppid() };
 }
 
-fn ask(throttle: &Throttle, two: &Domain, times: usize) -> TaskResult {
+fn run_checks(throttle: &Throttle, two: &Domain, times: usize) -> TaskResult {
     let mut allowed = [false; TAGS.len()];
     for i in 0..times {
         let tag = TAGS[i % TAGS.len()];

@@ -16,9 +16,9 @@ use super::peer_status::SharedPeerStatus;
 use super::window::{Origin, Ranges, Window};
 
 /// Missing ranges in a copy.
-const HOLES: usize = 15;
+const MAX_RANGES: usize = 15;
 /// How far below the base a range may begin.
-const REACH: u64 = u32::MAX as u64 - 1;
+const MAX_DISTANCE: u64 = u32::MAX as u64 - 1;
 /// How often a reader looks again while the writer is faster.
 const READ_ATTEMPTS: usize = 100;
 
@@ -31,7 +31,7 @@ pub(super) struct PeerSlot {
     node: AtomicU64,
     incarnation: AtomicU64,
     /// How often the copies changed places; the last bit says which is in force.
-    turns: AtomicU64,
+    version: AtomicU64,
     copies: [SharedWindow; 2],
     pub(super) status: SharedPeerStatus,
 }
@@ -43,7 +43,7 @@ struct SharedWindow {
     /// The top when the copy was written.
     base: AtomicU64,
     top: AtomicU64,
-    missing: [AtomicU64; HOLES],
+    missing: [AtomicU64; MAX_RANGES],
 }
 
 impl Table {
@@ -106,11 +106,11 @@ impl PeerSlot {
         let mut window = Window::default();
         for _ in 0..READ_ATTEMPTS {
             // Acquire: pairs with the store in `set_window`.
-            let turns = self.turns.load(Ordering::Acquire);
-            window = self.copies[turns as usize % 2].read();
+            let version = self.version.load(Ordering::Acquire);
+            window = self.copies[version as usize % 2].read();
             // Who has read a word that was written after a later turn sees that turn below.
             fence(Ordering::Acquire);
-            if self.turns.load(Ordering::Relaxed) == turns {
+            if self.version.load(Ordering::Relaxed) == version {
                 break;
             }
         }
@@ -118,37 +118,37 @@ impl PeerSlot {
     }
 
     fn set_window(&self, window: &Window) {
-        let turns = self.turns.load(Ordering::Relaxed);
-        let turn = |turns: u64| &self.copies[turns as usize % 2];
-        if turn(turns).is_before(window) {
+        let version = self.version.load(Ordering::Relaxed);
+        let copy = |version: u64| &self.copies[version as usize % 2];
+        if copy(version).differs_only_in_top(window) {
             // Relaxed: nothing else has changed.
-            turn(turns).top.store(window.top(), Ordering::Relaxed);
+            copy(version).top.store(window.top(), Ordering::Relaxed);
             return;
         }
-        let next = turns.wrapping_add(1);
+        let next = version.wrapping_add(1);
         // The last turn is seen before what is written now into the copy that it put out of force.
         fence(Ordering::Release);
-        turn(next).write(window);
+        copy(next).write(window);
         // Release: who sees the turn sees the copy.
-        self.turns.store(next, Ordering::Release);
+        self.version.store(next, Ordering::Release);
     }
 }
 
 impl SharedWindow {
     /// Whether this window has since only seen the next reports.
-    fn is_before(&self, window: &Window) -> bool {
+    fn differs_only_in_top(&self, window: &Window) -> bool {
         let base = self.base.load(Ordering::Relaxed);
         if window.missing().last().is_some_and(|(_, last)| *last > base) {
             return false;
         }
-        let words = holes(window, base);
+        let words = range_words(window, base);
         self.missing.iter().zip(words).all(|(place, word)| place.load(Ordering::Relaxed) == word)
     }
 
     fn write(&self, window: &Window) {
         self.base.store(window.top(), Ordering::Relaxed);
         self.top.store(window.top(), Ordering::Relaxed);
-        for (target, word) in self.missing.iter().zip(holes(window, window.top())) {
+        for (target, word) in self.missing.iter().zip(range_words(window, window.top())) {
             target.store(word, Ordering::Relaxed);
         }
     }
@@ -174,12 +174,12 @@ impl SharedWindow {
 }
 
 /// The newest missing ranges, none of them above the base.
-fn holes(window: &Window, base: u64) -> [u64; HOLES] {
-    let reach = base.saturating_sub(REACH);
+fn range_words(window: &Window, base: u64) -> [u64; MAX_RANGES] {
+    let reach = base.saturating_sub(MAX_DISTANCE);
     let missing = window.missing();
     let near = missing.iter().filter(|(_, last)| *last >= reach);
-    let left_out = near.clone().count().saturating_sub(HOLES);
-    let mut words = [0; HOLES];
+    let left_out = near.clone().count().saturating_sub(MAX_RANGES);
+    let mut words = [0; MAX_RANGES];
     for (word, (first, last)) in words.iter_mut().zip(near.skip(left_out)) {
         let first = (*first).max(reach);
         *word = base.saturating_sub(first) << 32 | (last - first + 1);
@@ -197,8 +197,8 @@ mod tests {
         Window::new(top, missing.to_vec())
     }
 
-    fn turns(peer_slot: &PeerSlot) -> u64 {
-        peer_slot.turns.load(Ordering::Relaxed)
+    fn version(peer_slot: &PeerSlot) -> u64 {
+        peer_slot.version.load(Ordering::Relaxed)
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
             window(1, &[]),
             window(9, &[(1, 9)]),
             window(7, &[(1, 1), (3, 4), (7, 7)]),
-            window(far, &[(far - REACH, far - 5), (far - 3, far)]),
+            window(far, &[(far - MAX_DISTANCE, far - 5), (far - 3, far)]),
             window(u64::MAX, &[(u64::MAX - 9, u64::MAX - 9)]),
             Window::default(),
         ] {
@@ -224,13 +224,13 @@ mod tests {
         let peer_slot = PeerSlot::default();
         let mut window = Window::default();
         let mut go_on = |reports: &[(u64, u64)], expected: u64| {
-            let before = turns(&peer_slot);
+            let before = version(&peer_slot);
             for (first, last) in reports {
                 window.mark(*first, *last);
                 peer_slot.set_window(&window);
                 assert_eq!(peer_slot.window(), window);
             }
-            assert_eq!(turns(&peer_slot) - before, expected, "{reports:?}");
+            assert_eq!(version(&peer_slot) - before, expected, "{reports:?}");
         };
         go_on(&[(1, 1), (2, 2), (3, 5)], 0);
         go_on(&[(8, 8)], 1);
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(peer_slot.window(), window(500, &many[5..]));
         let top = 1 << 33;
         peer_slot.set_window(&window(top, &[(1, 5), (8, top - 1)]));
-        assert_eq!(peer_slot.window(), window(top, &[(top - REACH, top - 1)]));
+        assert_eq!(peer_slot.window(), window(top, &[(top - MAX_DISTANCE, top - 1)]));
     }
 
     /// A writer that is killed before the copies change places has done nothing.
@@ -267,7 +267,7 @@ mod tests {
         let peer_slot = PeerSlot::default();
         let before = window(9, &[(3, 4)]);
         peer_slot.set_window(&before);
-        peer_slot.copies[(turns(&peer_slot) as usize + 1) % 2].write(&window(70, &[(50, 60)]));
+        peer_slot.copies[(version(&peer_slot) as usize + 1) % 2].write(&window(70, &[(50, 60)]));
         assert_eq!(peer_slot.window(), before);
         peer_slot.set_window(&window(12, &[(3, 4), (11, 11)]));
         assert_eq!(peer_slot.window(), window(12, &[(3, 4), (11, 11)]));

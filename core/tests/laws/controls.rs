@@ -6,7 +6,8 @@ use proptest::test_runner::{Config, TestRunner};
 
 use crate::model::{Bucket, Limit, MUTATIONS, Model, Mutation};
 use crate::{
-    Call, YEARS, due, law_conforming, law_debt, law_full, law_order, law_window, limits, streams,
+    Call, MAX_STREAM_NS, due, law_conforming, law_debt, law_full, law_order, law_window, limits,
+    streams,
 };
 
 /// Returns true if the law ever fails for this arithmetic.
@@ -53,7 +54,7 @@ fn law_debt_of_12_and_5(
     limit: &Limit,
     _calls: &[Call],
 ) -> Result<(), String> {
-    if due(limit, 17) < YEARS { law_debt(bucket, limit, &[12, 5]) } else { Ok(()) }
+    if due(limit, 17) < MAX_STREAM_NS { law_debt(bucket, limit, &[12, 5]) } else { Ok(()) }
 }
 
 /// A deliberate defect in the way a domain combines its rules.

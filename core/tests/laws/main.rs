@@ -66,7 +66,7 @@ struct Call {
 }
 
 /// The longest stream: 4 years, in nanoseconds.
-const YEARS: u64 = 1 << 57;
+const MAX_STREAM_NS: u64 = 1 << 57;
 
 /// The longest possible tick: a third of a nanosecond, or 2^-17 of the time of a unit.
 fn tick(limit: &Limit) -> BigRational {
@@ -200,7 +200,7 @@ fn streams() -> impl Strategy<Value = (Limit, Vec<Call>)> {
                     4 => unit.floor(),
                     _ => unit * pause * limit.burst as f64,
                 };
-                now += (pause as u64).min(YEARS / 60);
+                now += (pause as u64).min(MAX_STREAM_NS / 60);
                 let cost = if kind % 2 == 0 { 1 } else { (limit.burst as f64 * share) as u64 };
                 Call { now, cost: cost.clamp(1, limit.burst) }
             });
