@@ -22,12 +22,12 @@ fn ports(count: usize) -> Vec<u16> {
     sockets.iter().map(|socket| socket.local_addr().unwrap().port()).collect()
 }
 
-/// A rule that refills nothing while a test runs.
+/// A rule whose units do not return while a test runs.
 fn slow() -> Rule {
     Rule::per_hour(1).burst(1000)
 }
 
-/// Starts nodes that know each other's addresses.
+/// Nodes that know the addresses of all others.
 fn nodes(ports: &[u16], config: impl Fn(ClusterConfig) -> ClusterConfig) -> Vec<Throttle> {
     let node = |port: &u16| {
         let cluster = ClusterConfig::new("test").listen(&format!("127.0.0.1:{port}"));
@@ -41,7 +41,7 @@ fn nodes(ports: &[u16], config: impl Fn(ClusterConfig) -> ClusterConfig) -> Vec<
     ports.iter().map(node).collect()
 }
 
-/// Waits for a condition, for long enough on a slow machine.
+/// Waits with a long timeout, because the duration does not matter.
 fn until(what: &str, done: impl FnMut() -> bool) {
     assert!(within(60, done), "timeout waiting for {what}");
 }
@@ -64,7 +64,7 @@ fn is_whole(nodes: &[Throttle]) -> bool {
     })
 }
 
-/// Uses a tag at all nodes. Returns true if all nodes know all hits within a second.
+/// Checks a tag at all nodes. Returns true if each node soon knows of all units used.
 fn agree(nodes: &[Throttle], tag: &str) -> bool {
     for i in 0..300 {
         assert!(nodes[i % nodes.len()].allow(tag).unwrap());
@@ -72,14 +72,15 @@ fn agree(nodes: &[Throttle], tag: &str) -> bool {
     within(1, || {
         nodes.iter().all(|node| {
             let balance = node.peek(tag).unwrap().balance;
-            // One less if a starting node got the hit in a snapshot and rounded it.
+            // A node that starts may get one more unit from another node's snapshot.
             assert!(balance >= 699, "charged twice: {balance}");
             balance == 700
         })
     })
 }
 
-/// Tries several tags, because starting nodes apply no reports, and late hits are not charged.
+/// Repeats `agree` with new tags, because a node that is starting applies no reports and late hits
+/// are not charged.
 fn until_balances_agree(nodes: &[Throttle]) {
     assert!(
         (0..60).any(|tag| agree(nodes, &tag.to_string())),
@@ -118,7 +119,7 @@ fn nodes_with_different_secrets_drop_each_others_datagrams() {
     assert!(all[1].cluster_stats().unwrap().peers.is_empty());
 }
 
-/// In each step, the keys overlap with those of the step before.
+/// Keys change while the cluster runs. Each step overlaps with the previous one.
 #[test]
 fn nodes_in_consecutive_steps_of_a_key_rotation_form_a_cluster() {
     let (old, new) = ("the old packet key", "the new packet key");
@@ -184,7 +185,7 @@ fn nodes_with_ipv6_addresses_form_a_cluster() {
     until("two members", || is_whole(&nodes));
 }
 
-/// The port is in use, and no peer is reachable. The application is not affected.
+/// The peer does not exist, and the port is in use. The application is not affected.
 #[test]
 fn a_node_without_a_socket_still_answers_checks() {
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -198,7 +199,7 @@ fn a_node_without_a_socket_still_answers_checks() {
     });
 }
 
-/// Calls after `close` must not start a thread.
+/// A closed throttle starts no exchange.
 #[test]
 fn a_closed_throttle_fails_and_starts_no_exchange() {
     let cluster = ClusterConfig::new("closed").listen("127.0.0.1:0");
@@ -210,7 +211,7 @@ fn a_closed_throttle_fails_and_starts_no_exchange() {
     assert_eq!(throttle.cluster_stats().unwrap().incarnation, 0, "an engine was made");
 }
 
-/// After `stop` the throttle leaves the cluster, but checks still work.
+/// A node that leaves the exchange to another process says goodbye, and continues to check.
 #[test]
 fn a_stopped_node_still_answers_checks() {
     let nodes = nodes(&ports(2), |config| config);
@@ -232,7 +233,7 @@ fn a_stopped_node_still_answers_checks() {
     assert!(nodes[1].allow("tag").is_err());
 }
 
-/// One thread calls `stop` while another calls `start`.
+/// One thread stops the node while another thread starts it.
 #[test]
 fn a_node_stopped_while_it_starts_does_not_run() {
     let ports = ports(400);
@@ -252,7 +253,7 @@ fn a_node_stopped_while_it_starts_does_not_run() {
         throttle
     };
     let nodes: Vec<Throttle> = ports.iter().enumerate().map(race).collect();
-    // Long enough for each node that still runs to open its socket.
+    // Long enough for every running node to bind a socket.
     thread::sleep(Duration::from_millis(300));
     for port in &ports {
         until("a free port", || UdpSocket::bind(format!("127.0.0.1:{port}")).is_ok());
@@ -260,8 +261,8 @@ fn a_node_stopped_while_it_starts_does_not_run() {
     assert!(nodes.iter().all(|node| node.allow("tag").unwrap()));
 }
 
-/// Only one process of the table has the setting: the throttle that runs the exchange, or a busy
-/// throttle that waits for its turn to run it.
+/// Only one process of the table has the setting: either the throttle that runs the exchange, or a
+/// busy throttle that waits for the lock.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_throttle_shares_the_busy_responses_of_its_named_table() {

@@ -1,10 +1,11 @@
-//! How many crates each feature compiles: what README.md says is counted.
+//! Compares the number of crates that each feature compiles with README.md.
 #![allow(clippy::disallowed_types, reason = "asks cargo")]
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The crates that a build with these features compiles on 64-bit Linux, this one included.
+/// The number of crates that a build with these features compiles on 64-bit Linux, including this
+/// one.
 fn crates(features: &str) -> usize {
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--offline", "--locked", "--package", "dthrottle", "--edges", "no-dev"])

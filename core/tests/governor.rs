@@ -1,5 +1,5 @@
-//! Side by side with the `governor` crate, where the two should agree: one rule, rates whose
-//! interval is a whole number of nanoseconds.
+//! Compares decisions with those of the `governor` crate, for one rule whose interval is a whole
+//! number of nanoseconds.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use std::num::NonZeroU32;
@@ -28,7 +28,7 @@ fn agree(count: u32, ours: u32, theirs: u32, calls: &[(u64, u32)]) -> Result<(),
         let ours = throttle.allow_with("tag", CheckOptions::cost(cost.into())).unwrap();
         let theirs = matches!(governor.check_n(NonZeroU32::new(cost).unwrap()), Ok(Ok(())));
         if ours != theirs {
-            return Err(format!("cost {cost}: {ours} here, {theirs} there"));
+            return Err(format!("cost {cost}: {ours} by dthrottle, {theirs} by governor"));
         }
     }
     Ok(())
@@ -42,7 +42,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn same_answers_as_governor(
+    fn dthrottle_and_governor_make_the_same_decisions(
         count in prop::sample::select(&COUNTS[..]), burst in 1..50_u32, calls in calls()
     ) {
         prop_assert_eq!(agree(count, burst, burst, &calls), Ok(()));
@@ -50,7 +50,7 @@ proptest! {
 }
 
 #[test]
-fn another_burst_would_be_noticed() {
+fn a_different_burst_is_detected() {
     let calls = [(0, 1); 12];
     assert_eq!(agree(1, 10, 10, &calls), Ok(()));
     assert!(agree(1, 11, 10, &calls).is_err());

@@ -1,4 +1,4 @@
-//! A check that finds its bucket asks nobody for anything: no memory, no system call.
+//! A check of an existing bucket allocates no memory and makes no system call.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "traces real processes")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
@@ -14,18 +14,18 @@ use std::time::Duration;
 use dthrottle::internals;
 use dthrottle::{Domain, Rule, TableConfig, Throttle};
 
-/// The system's allocator, with a count of what each thread asks of it.
+/// The system's allocator, with a count of the allocations of each thread.
 struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is passed on to the system's allocator as it came.
+// SAFETY: everything is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promises are the same.
+        // SAFETY: the caller makes the same promises.
         unsafe { System.alloc(layout) }
     }
 
@@ -44,14 +44,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often `work` asks for memory.
+/// Number of allocations that `work` makes.
 fn allocations(work: impl FnOnce()) -> u64 {
     let before = ALLOCATIONS.get();
     work();
     ALLOCATIONS.get() - before
 }
 
-/// Every call of the hot path, with tags known and new.
+/// Makes every call of the hot path, with known and new tags.
 fn run_checks(domain: &Domain, rounds: std::ops::Range<u64>) {
     let mut allowed = [false; 100];
     let mut tags = [[0; 8]; 100];
@@ -77,22 +77,22 @@ fn no_check_allocates() {
         let one = Throttle::builder().table(table).rule(Rule::per_minute(3));
         let throttle = one.domain("two", rules.clone()).build().unwrap();
         let two = throttle.domain("two").unwrap();
-        // The clock reads a file when it is first asked.
+        // The first reading of the clock reads a file.
         run_checks(&throttle, 0..10);
         run_checks(&two, 0..10);
         assert_eq!(allocations(|| run_checks(&throttle, 0..150)), 0);
         assert_eq!(allocations(|| run_checks(&two, 0..20)), 0);
-        // The same when peers have to hear of it.
+        // The same with an exchanged table.
         let exchange = internals::exchange(&throttle);
         exchange.keep_alive(exchange.now());
         assert_eq!(allocations(|| run_checks(&throttle, 0..50)), 0);
         assert_eq!(allocations(|| run_checks(&two, 0..20)), 0);
-        // The control: a list has to be somewhere.
+        // Control: a listing allocates.
         assert!(allocations(|| drop(throttle.top(3))) > 0);
     }
 }
 
-/// The system calls between the two marks.
+/// The system calls between the two markers.
 fn calls(words: &[&str]) -> Vec<String> {
     let trace = std::env::temp_dir().join(format!("trace-{}-{}", std::process::id(), words.len()));
     let mut strace = Command::new("strace");
@@ -109,12 +109,13 @@ fn calls(words: &[&str]) -> Vec<String> {
 
 #[test]
 fn no_check_calls_the_system() {
-    // Where the clock cannot be read without a call, calling is right. Interrupted is no call.
+    // On some machines the clock can only be read with a system call, which is allowed. Interrupted
+    // calls are not calls.
     let is_clock = |line: &String| line.contains(" clock_gettime(") || line.contains(" --- SIG");
     let mut quiet = calls(&["burst=1000000000"]);
     quiet.retain(|line| !is_clock(line));
     assert_eq!(quiet, [""; 0]);
-    // The control.
+    // Control: a system call between the markers is detected.
     let mut extra_call = calls(&["burst=1000000000", "extra_call=yes"]);
     extra_call.retain(|line| !is_clock(line));
     assert_eq!(extra_call.len(), 1, "{extra_call:?}");

@@ -1,5 +1,5 @@
-//! Compares the wire format with `tests/vectors/protocol.json`, which another program makes: every
-//! datagram is parsed correctly, and written with the same bytes.
+//! The wire format against `tests/vectors/protocol.json`, which another program generated: every
+//! datagram is parsed to its meaning and written to the same bytes.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 #![allow(clippy::disallowed_methods, reason = "tests may ask the operating system")]
 
@@ -82,7 +82,7 @@ fn ranges(json: &Json, key: &str) -> Ranges {
         .collect()
 }
 
-/// Writes a body from its content as JSON.
+/// Writes a body from its meaning.
 fn write(kind: DatagramKind, content: &Json) -> Vec<u8> {
     let mut out = Vec::new();
     match kind {
@@ -158,7 +158,7 @@ fn write_snapshot(content: &Json) -> Vec<u8> {
     writer.finish(part, parts).to_vec()
 }
 
-/// Parses a body into its content as JSON.
+/// Parses a body to its meaning.
 fn read(kind: DatagramKind, flags: u8, body: &[u8]) -> Result<Json, DropCause> {
     Ok(match kind {
         DatagramKind::Report => {
@@ -236,7 +236,7 @@ fn with(origin: Origin, more: &[(&str, Json)]) -> Json {
     json
 }
 
-/// A parsed body does not contain whether it was padded.
+/// Padding is not part of the meaning of a parsed body.
 fn without_padding(content: &Json) -> Json {
     let mut content = content.clone();
     content.as_object_mut().unwrap().remove("padded");

@@ -1,4 +1,4 @@
-//! `charge_ahead` side by side with the arithmetic of Smockron's master, in whole milliseconds.
+//! Compares `charge_ahead` with the arithmetic of Smockron's master, in whole milliseconds.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use std::time::Duration;
@@ -36,9 +36,9 @@ fn charge(throttle: &Throttle, ahead: i64) -> i64 {
     domain.charge_ahead("tag", 1, ahead).unwrap().as_millis() as i64
 }
 
-/// Rate 1/s, burst 10.
+/// At a rate of 1/s with a burst of 10.
 #[test]
-fn messages_four_seconds_ahead_are_in_debt_from_the_seventh_on() {
+fn the_seventh_message_four_seconds_ahead_is_in_debt() {
     for (ahead, silent) in [(0, 10), (4000, 6)] {
         let (throttle, _, _) = open(1000, 10);
         for _ in 0..silent {
@@ -50,7 +50,7 @@ fn messages_four_seconds_ahead_are_in_debt_from_the_seventh_on() {
 
 proptest! {
     #[test]
-    fn every_debt_is_that_of_the_document(
+    fn every_debt_equals_that_of_smockron(
         interval in 1..5000_i64,
         burst in 1..50_i64,
         messages in prop::collection::vec((0..3000_i64, -10_000..60_000_i64), 1..100),

@@ -1,4 +1,4 @@
-//! The API of the crate: building, threads, counting, closing, clocks.
+//! The public API: building, threads, statistics, closing, clocks.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(
     clippy::disallowed_methods,
@@ -20,7 +20,7 @@ fn manual(builder: dthrottle::Builder) -> (Throttle, ManualClock) {
 }
 
 #[test]
-fn handles_go_to_any_thread() {
+fn handles_are_send_and_sync() {
     fn any_thread<T: Send + Sync + Clone + 'static>() {}
     any_thread::<Throttle>();
     any_thread::<dthrottle::Domain>();
@@ -28,7 +28,7 @@ fn handles_go_to_any_thread() {
 }
 
 #[test]
-fn threads_share_one_bucket_exactly() {
+fn threads_together_get_exactly_the_burst() {
     let throttle = Throttle::builder().rule(Rule::new(Rate::new(1, DAY)).burst(1000)).build();
     let throttle = throttle.unwrap();
     let admitted = AtomicU64::new(0);
@@ -47,10 +47,10 @@ fn threads_share_one_bucket_exactly() {
     assert_eq!((stats.allowed, stats.refused, stats.buckets), (1000, 3000, 1));
 }
 
-/// With two rules a lost race may refuse, but it never lets more through than the smaller burst,
-/// and what it gave back is there afterwards.
+/// A lost race may refuse a check, but never more than the smaller burst passes, and everything
+/// that a lost race took is given back.
 #[test]
-fn threads_never_take_from_one_rule_alone() {
+fn threads_always_take_from_both_rules_or_from_none() {
     let rule = || Rule::new(Rate::new(1, DAY));
     let throttle = Throttle::builder().rule(rule().burst(700)).rule(rule().burst(1000)).build();
     let throttle = throttle.unwrap();
@@ -74,25 +74,26 @@ fn threads_never_take_from_one_rule_alone() {
 }
 
 #[test]
-fn the_system_clock_goes_on() {
+fn a_bucket_refills_by_the_system_clock() {
     let throttle = Throttle::builder().rule(Rule::parse("1 per 20 ms")).build().unwrap();
     let refusal = |tag: String| {
         let start = Instant::now();
         assert!(throttle.allow(&tag).unwrap());
         let decision = throttle.check(&tag).unwrap();
-        // Right only where the machine stood still in between; another tag then.
+        // An allowed check is correct only if the machine stalled in between. Then another tag is
+        // tried.
         let late = start.elapsed() >= Duration::from_millis(20);
         assert!(late || !decision.allowed);
         (!decision.allowed).then_some((tag, decision.retry_after))
     };
     let (tag, retry_after) = (0..1000).map(|i| i.to_string()).find_map(refusal).unwrap();
-    // The only sleep: this test is about the real clock.
+    // The only sleep, because this test is about the real clock.
     thread::sleep(retry_after);
     assert!(throttle.allow(tag).unwrap());
 }
 
 #[test]
-fn mistakes_in_rules_are_named_when_building() {
+fn build_errors_name_the_field_of_a_rule() {
     let fault = |builder: dthrottle::Builder| builder.build().unwrap_err();
     let error = fault(Throttle::builder().rule(Rule::per_second(0)));
     assert_eq!((error.kind(), error.field()), (ErrorKind::Config, Some("rules[0].rate")));
@@ -110,7 +111,7 @@ fn mistakes_in_rules_are_named_when_building() {
 }
 
 #[test]
-fn a_configuration_can_be_built_up() {
+fn rules_and_dry_run_can_be_added_to_a_configuration() {
     let mut config = Config::from_toml("rate = 5").unwrap();
     config.add_rule("api", Rule::per_second(2));
     config.set_dry_run(true);
@@ -126,9 +127,9 @@ fn a_configuration_can_be_built_up() {
     assert_eq!((stats.allowed, stats.dry_run, stats.refused), (3, 1, 1));
 }
 
-/// Also a wait that dry run spares is counted as such.
+/// A delay that dry run skips is counted too.
 #[test]
-fn dry_run_counts_waits() {
+fn dry_run_counts_skipped_delays() {
     let config = Config::from_toml("rate = 1\ndry_run = true\n[domains.api]\nrate = 1").unwrap();
     let (throttle, _clock) = manual(config.into());
     assert!(throttle.domain("api").unwrap().is_dry_run());
@@ -141,9 +142,10 @@ fn dry_run_counts_waits() {
     assert_eq!((stats.allowed, stats.dry_run, stats.refused), (3, 2, 0));
 }
 
-/// All that can be wrong without a table is told without one; and a secret is read only once.
+/// Everything that can be wrong is reported without opening a table, and a secret is read only
+/// once.
 #[test]
-fn a_configuration_can_be_prepared() {
+fn preparing_a_configuration_reports_its_errors() {
     let mut config = Config::from_toml("rate = 5").unwrap();
     assert!(config.prepare().is_ok());
     assert_eq!((config.rule_count("default"), config.rule_count("api")), (Some(1), None));
@@ -163,10 +165,10 @@ fn a_configuration_can_be_prepared() {
     assert!(dthrottle::Builder::from(config).build().is_ok());
 }
 
-/// Also where the configuration is prepared by one process and opened by another.
+/// Also if one process prepares the configuration and another one opens it.
 #[cfg(unix)]
 #[test]
-fn a_secret_that_every_user_can_read_is_a_warning() {
+fn a_secret_that_every_user_can_read_causes_a_warning() {
     use std::os::unix::fs::PermissionsExt;
 
     let path = std::env::temp_dir().join(format!("dthrottle-readable-{}", std::process::id()));
@@ -187,9 +189,9 @@ fn a_secret_that_every_user_can_read_is_a_warning() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// A setting that is missing must not turn the limit off silently.
+/// A missing setting must not silently disable the limit.
 #[test]
-fn a_throttle_without_rules_must_be_asked_for() {
+fn a_throttle_without_rules_must_be_explicit() {
     let fails = |builder: dthrottle::Builder| {
         let error = builder.clock(ManualClock::new()).build().unwrap_err();
         assert_eq!((error.kind(), error.field()), (ErrorKind::Config, Some("rate")));
@@ -215,9 +217,9 @@ fn a_throttle_without_rules_must_be_asked_for() {
     assert_eq!(odd.field(), Some("rules[0].rate"));
 }
 
-/// A table is named only where nothing else was said.
+/// A table gets a default name only if the configuration says nothing about the table.
 #[test]
-fn a_table_can_be_named_later() {
+fn a_default_name_applies_only_to_an_unnamed_shared_table() {
     for (text, wrong) in [
         ("", true),
         ("table = { size = 1000 }", true),
@@ -232,7 +234,7 @@ fn a_table_can_be_named_later() {
 }
 
 #[test]
-fn files_are_read_and_their_faults_told() {
+fn an_error_in_a_file_names_line_and_field() {
     let path = std::env::temp_dir().join(format!("dthrottle-test-{}.toml", std::process::id()));
     std::fs::write(&path, "rate = \"3/s\"\n[domains.api]\nrates = 4\n").unwrap();
     let error = Throttle::from_file(&path).unwrap_err();
@@ -263,14 +265,18 @@ fn after_close_every_call_is_an_error() {
     assert_eq!(kinds, [ErrorKind::Closed; 7]);
 }
 
-/// The limit alone does not tell rules of one burst apart.
+/// The limit does not identify the rule if several rules have the same burst.
 #[test]
-fn a_decision_says_which_rule_its_figures_are_of() {
+fn a_decision_names_its_deciding_rule() {
     let second = Rule::new(Rate::new(10, Duration::from_secs(1))).burst(5);
     let day = Rule::new(Rate::new(1, DAY)).burst(5);
     let (throttle, clock) = manual(Throttle::builder().rule(second).rule(day));
     let check = || throttle.check("tag").unwrap();
-    assert_eq!((check().deciding, check().rule), (Some(0), None), "equal ones: the first");
+    assert_eq!(
+        (check().deciding, check().rule),
+        (Some(0), None),
+        "the first of equal rules decides"
+    );
     clock.advance(Duration::from_secs(1));
     assert_eq!((check().deciding, check().rule), (Some(1), None));
     check();
@@ -292,7 +298,7 @@ fn a_manual_clock_never_runs_backwards() {
 }
 
 #[test]
-fn an_endless_debt_is_clamped_and_counted() {
+fn a_debt_beyond_the_greatest_tat_is_clamped_and_counted() {
     let (throttle, _clock) = manual(Throttle::builder().rule(Rule::per_second(10)));
     throttle.charge_local("tag", u64::MAX, Duration::ZERO).unwrap();
     throttle.charge_local("tag", 1, Duration::ZERO).unwrap();
@@ -304,7 +310,7 @@ fn an_endless_debt_is_clamped_and_counted() {
 }
 
 #[test]
-fn tags_are_bytes() {
+fn tags_may_be_any_bytes() {
     let (throttle, _clock) = manual(Throttle::builder().rule(Rule::per_second(1)));
     for tag in [&b""[..], b"\0", b"\xff\xfe", b"a\0b", b"a", &[b'x'; 1 << 20]] {
         assert!(throttle.allow(tag).unwrap());
@@ -313,7 +319,7 @@ fn tags_are_bytes() {
 }
 
 #[test]
-fn top_shows_who_uses_most_also_after_a_reload() {
+fn top_lists_the_most_used_buckets_also_after_a_reload() {
     let (throttle, _) = manual(Throttle::builder().rule(Rule::per_hour(10)));
     for (tag, cost) in [("much", 9), ("some", 5), ("little", 1)] {
         assert!(throttle.allow_with(tag, CheckOptions::cost(cost)).unwrap());
@@ -324,8 +330,12 @@ fn top_shows_who_uses_most_also_after_a_reload() {
     assert_eq!(balances(&throttle, 2), [(10, 1), (10, 5)]);
     let config = Config::from_toml("rate = '20/h'\nburst = 20").unwrap();
     let reloaded = throttle.reload(config).unwrap();
-    assert_eq!(balances(&reloaded, 9), [(20, 1), (20, 5), (20, 9)], "before anybody asks");
-    // Buckets of domains that it does not know take no place in its list.
+    assert_eq!(
+        balances(&reloaded, 9),
+        [(20, 1), (20, 5), (20, 9)],
+        "the list is right before the first check"
+    );
+    // Buckets of domains that the throttle does not know are not listed.
     let other = "[domains.other]\nrate = '10/h'\nburst = 10";
     let other = reloaded.reload(Config::from_toml(other).unwrap()).unwrap();
     let other = other.domain("other").unwrap();

@@ -1,12 +1,13 @@
-//! What the table remembers of the origins of reports: which of their reports have been applied.
+//! The windows of the peers: which reports of each origin have been applied.
 //!
-//! It outlives the process that runs the exchange, so that the next one charges nothing twice. One
-//! process writes, the one that holds the exchange, and may be killed at any instruction; any
-//! process reads. A window has two copies: one is in force, the other is written, then they change
-//! places. Where all that happened is that the next report came, one store does it.
+//! They are stored in the table and outlive the process that runs the exchange, so that the next
+//! one charges no report twice. Only the exchanging process writes, and it may be killed at any
+//! instruction. Any process reads. A window has two copies, of which one is current. The writer
+//! changes the other copy and then makes it the current one. If only the next report came, a single
+//! store suffices.
 //!
-//! A copy has room for 15 missing ranges. Of more, the oldest are left out, and so is what lies more
-//! than 2^32 numbers back: that counts as applied and is never charged.
+//! A copy has room for 15 missing ranges. If there are more, the oldest ones are dropped, and so is
+//! everything more than 2^32 numbers back. Dropped reports count as applied and are never charged.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -15,28 +16,28 @@ use super::cell::AtomicU64;
 use super::peer_status::SharedPeerStatus;
 use super::window::{Origin, Ranges, Window};
 
-/// Missing ranges in a copy.
+/// The most missing ranges in a copy.
 const MAX_RANGES: usize = 15;
-/// How far below the base a range may begin.
+/// The greatest distance of a range from the base.
 const MAX_DISTANCE: u64 = u32::MAX as u64 - 1;
-/// How often a reader looks again while the writer is faster.
+/// How often a reader retries if the writer is faster.
 const READ_ATTEMPTS: usize = 100;
 
-/// The place of one origin.
+/// The slot of one peer in the table's header.
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
 pub(super) struct PeerSlot {
-    /// One when all else is written.
+    /// 1 once all other fields are written.
     taken: AtomicU64,
     node: AtomicU64,
     incarnation: AtomicU64,
-    /// How often the copies changed places; the last bit says which is in force.
+    /// Number of times the copies were exchanged. The lowest bit selects the current copy.
     version: AtomicU64,
     copies: [SharedWindow; 2],
     pub(super) status: SharedPeerStatus,
 }
 
-/// A window: what is missing is told by how far below the base it begins and how long it is.
+/// A copy of a window. Each missing range is stored as its distance below the base and its length.
 #[repr(C)]
 #[derive(Debug, Default)]
 struct SharedWindow {
@@ -47,13 +48,13 @@ struct SharedWindow {
 }
 
 impl Table {
-    /// The places that are taken.
+    /// All peer slots in use, with their origins.
     pub(crate) fn peer_slots(&self) -> impl Iterator<Item = (usize, Origin)> {
         let peer_slots = self.region.peer_slots().iter().enumerate();
         peer_slots.filter_map(|(place, peer_slot)| Some((place, peer_slot.origin()?)))
     }
 
-    /// The place of an origin, which is given one if it has none. `None`: all are taken.
+    /// Finds or claims the slot of an origin. Returns `None` if all slots are in use.
     pub(crate) fn claim_peer_slot(&self, origin: Origin) -> Option<usize> {
         let peer_slots = self.region.peer_slots();
         peer_slots.iter().position(|peer_slot| peer_slot.origin() == Some(origin)).or_else(|| {
@@ -63,19 +64,19 @@ impl Table {
         })
     }
 
-    /// Gives a place back, and forgets what was known.
+    /// Frees a slot and its contents.
     pub(crate) fn free_peer_slot(&self, peer_slot: usize) {
         if let Some(peer_slot) = self.region.peer_slots().get(peer_slot) {
             peer_slot.taken.store(0, Ordering::Release);
         }
     }
 
-    /// Which reports of the origin have been applied.
+    /// The reports of the origin that have been applied.
     pub(crate) fn window(&self, peer_slot: usize) -> Window {
         self.region.peer_slots().get(peer_slot).map_or_else(Window::default, PeerSlot::window)
     }
 
-    /// Notes which reports of the origin have been applied.
+    /// Stores which reports of the origin have been applied.
     pub(crate) fn set_window(&self, peer_slot: usize, window: &Window) {
         if let Some(peer_slot) = self.region.peer_slots().get(peer_slot) {
             peer_slot.set_window(window);
@@ -92,13 +93,13 @@ impl PeerSlot {
         })
     }
 
-    /// Whoever is killed here leaves a place that is free.
+    /// Claims this slot. If the process is killed here, the slot stays free.
     fn take(&self, origin: Origin) {
         self.node.store(origin.node, Ordering::Relaxed);
         self.incarnation.store(origin.incarnation, Ordering::Relaxed);
         self.set_window(&Window::default());
         self.status.clear();
-        // Release: who sees it taken sees all of it.
+        // Release: a process that sees the slot in use sees all of its fields.
         self.taken.store(1, Ordering::Release);
     }
 
@@ -108,7 +109,7 @@ impl PeerSlot {
             // Acquire: pairs with the store in `set_window`.
             let version = self.version.load(Ordering::Acquire);
             window = self.copies[version as usize % 2].read();
-            // Who has read a word that was written after a later turn sees that turn below.
+            // If a word was written for a later version, the load below sees a later version too.
             fence(Ordering::Acquire);
             if self.version.load(Ordering::Relaxed) == version {
                 break;
@@ -126,16 +127,17 @@ impl PeerSlot {
             return;
         }
         let next = version.wrapping_add(1);
-        // The last turn is seen before what is written now into the copy that it put out of force.
+        // The previous version must be visible before the stores below, which overwrite the copy of
+        // the version before it.
         fence(Ordering::Release);
         copy(next).write(window);
-        // Release: who sees the turn sees the copy.
+        // Release: a reader that sees the version sees the copy.
         self.version.store(next, Ordering::Release);
     }
 }
 
 impl SharedWindow {
-    /// Whether this window has since only seen the next reports.
+    /// Returns true if the window continues this copy without a new missing range.
     fn differs_only_in_top(&self, window: &Window) -> bool {
         let base = self.base.load(Ordering::Relaxed);
         if window.missing().last().is_some_and(|(_, last)| *last > base) {
@@ -153,7 +155,7 @@ impl SharedWindow {
         }
     }
 
-    /// Any words make a window: ranges in order, apart, from 1 to the top.
+    /// Any words are read as a valid window: ranges in order, not adjacent, from 1 to the top.
     fn read(&self) -> Window {
         let (base, top) = (self.base.load(Ordering::Relaxed), self.top.load(Ordering::Relaxed));
         let mut missing = Ranges::new();
@@ -173,7 +175,7 @@ impl SharedWindow {
     }
 }
 
-/// The newest missing ranges, none of them above the base.
+/// The newest missing ranges as words, none of them above the base.
 fn range_words(window: &Window, base: u64) -> [u64; MAX_RANGES] {
     let reach = base.saturating_sub(MAX_DISTANCE);
     let missing = window.missing();
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_read_as_it_was_written() {
+    fn a_window_survives_a_write_and_a_read() {
         let peer_slot = PeerSlot::default();
         assert_eq!(peer_slot.window(), Window::default());
         let far = 1 << 40;
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_reports_are_one_store() {
+    fn consecutive_reports_do_not_change_the_version() {
         let peer_slot = PeerSlot::default();
         let mut window = Window::default();
         let mut go_on = |reports: &[(u64, u64)], expected: u64| {
@@ -239,9 +241,10 @@ mod tests {
         go_on(&[(13, 13), (6, 7), (14, 14), (11, 11), (15, 15)], 2);
     }
 
-    /// One hole filled and another torn, at once: as words they could look alike.
+    /// One range was filled and another one appeared at the same time. As words they could look
+    /// alike.
     #[test]
-    fn a_hole_above_the_base_is_not_one_at_the_base() {
+    fn a_missing_range_above_the_base_is_kept() {
         let peer_slot = PeerSlot::default();
         for (top, hole) in [(9, 9), (11, 10), (u64::MAX, 1 << 40)] {
             peer_slot.set_window(&window(top, &[(hole, hole)]));
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_counts_as_applied() {
+    fn ranges_that_do_not_fit_count_as_applied() {
         let peer_slot = PeerSlot::default();
         let many: Ranges = (1..=20).map(|n| (10 * n, 10 * n + 3)).collect();
         peer_slot.set_window(&window(500, &many));
@@ -261,9 +264,9 @@ mod tests {
         assert_eq!(peer_slot.window(), window(top, &[(top - MAX_DISTANCE, top - 1)]));
     }
 
-    /// A writer that is killed before the copies change places has done nothing.
+    /// If the writer is killed before it changes the version, the window is unchanged.
     #[test]
-    fn a_copy_half_written_is_not_in_force() {
+    fn a_half_written_copy_is_not_current() {
         let peer_slot = PeerSlot::default();
         let before = window(9, &[(3, 4)]);
         peer_slot.set_window(&before);

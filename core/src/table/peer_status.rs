@@ -7,7 +7,7 @@ use std::sync::atomic::{Ordering, fence};
 use super::Table;
 use super::cell::AtomicU64;
 
-/// What is known about the origin of reports.
+/// What is known about a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerStatus {
     /// The address that its datagrams come from.
@@ -18,15 +18,15 @@ pub struct PeerStatus {
     pub last_heard_ns: u64,
     /// How long a datagram takes from the peer to this node.
     pub delay_ns: u64,
-    /// Number of reports that arrived in order.
+    /// Number of reports applied.
     pub received: u64,
-    /// Number of reports that were repaired.
+    /// Number of applied reports that were missing at first.
     pub repaired: u64,
-    /// Number of reports that were given up.
+    /// Number of reports that are lost for good.
     pub lost: u64,
 }
 
-/// `Facts` in the region.
+/// `PeerStatus` in the region.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub(super) struct SharedPeerStatus {
@@ -42,7 +42,7 @@ const V4: u64 = 4;
 const V6: u64 = 6;
 
 impl Table {
-    /// Returns what is known about the origin in a peer slot.
+    /// Returns the status in a peer slot.
     pub(crate) fn peer_status(&self, peer_slot: usize) -> PeerStatus {
         self.region
             .peer_slots()
@@ -50,7 +50,7 @@ impl Table {
             .map_or_else(PeerStatus::default, |peer_slot| peer_slot.status.read())
     }
 
-    /// Stores what is known about the origin in a peer slot.
+    /// Stores the status in a peer slot.
     pub(crate) fn set_peer_status(&self, peer_slot: usize, status: &PeerStatus) {
         if let Some(peer_slot) = self.region.peer_slots().get(peer_slot) {
             peer_slot.status.write(status);

@@ -1,6 +1,6 @@
-//! Corruption of bytes, the same in every run: like a fuzzer's mutations, but without feedback.
+//! Deterministic corruption of bytes, like a fuzzer's but without its feedback.
 
-/// A source of corruption.
+/// A sequence of random corruptions.
 pub(crate) struct Corruption {
     state: u64,
 }
@@ -19,8 +19,7 @@ impl Corruption {
         (mixed ^ mixed >> 31) as usize % below.max(1)
     }
 
-    /// Returns a copy of the seed with one to four changes. A change may insert the end of another
-    /// seed.
+    /// Applies one to four random corruptions, some of which append a part of another seed.
     pub(crate) fn apply_to(&mut self, seed: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
         let mut bytes = seed.to_vec();
         for _ in 0..=self.random(4) {

@@ -1,5 +1,5 @@
-//! Arbitrary bytes as a datagram and as a body: nothing panics, and valid bodies are the same when
-//! they are written again. The fuzz target `datagram` runs this, too.
+//! Arbitrary bytes as a datagram and as a body. Nothing panics, and everything that is parsed is
+//! written back to the same bytes. The fuzz target `datagram` uses this file.
 
 use std::sync::LazyLock;
 
@@ -10,14 +10,14 @@ use dthrottle::internals::cluster::wire::{
     write_payload,
 };
 
-/// Keys that seal, which are `shared` in the vectors, and keys that do not.
+/// The sealed keys are `shared` of the vectors.
 static KEYS: LazyLock<[Keys; 2]> = LazyLock::new(|| {
     let secret = b"correct horse battery staple";
     let shared = Secrets::Shared { cluster: "web", secret, packet_keys: &[] };
     [Keys::new(&shared), Keys::unsealed("web")]
 });
 
-/// Tries bytes as a sealed and an unsealed datagram, and as a body after its kind and flags.
+/// Tries bytes as a sealed or unsealed datagram, and as a body after its kind and flags.
 pub(crate) fn try_all(bytes: &[u8]) {
     for keys in KEYS.iter() {
         try_datagram(keys, bytes);
@@ -27,7 +27,7 @@ pub(crate) fn try_all(bytes: &[u8]) {
     }
 }
 
-/// Splits bytes into a kind, flags and a body that a datagram could contain.
+/// Interprets bytes as a kind, flags and a body.
 pub(crate) fn as_body(bytes: &[u8]) -> Option<(DatagramKind, u8, &[u8])> {
     let (&[kind, flags], body) = bytes.split_first_chunk()?;
     let kind = DatagramKind::ALL[usize::from(kind.wrapping_sub(1)) % DatagramKind::ALL.len()];
@@ -44,7 +44,7 @@ fn try_datagram(keys: &Keys, bytes: &[u8]) {
     }
 }
 
-/// Returns the body of a datagram of the vectors, after its kind and flags.
+/// The kind, flags and body of a datagram of the vectors.
 pub(crate) fn opened(bytes: &mut [u8]) -> Option<Vec<u8>> {
     KEYS.iter().find_map(|keys| {
         let (envelope, body) = keys.open(bytes).ok()?;
@@ -52,7 +52,7 @@ pub(crate) fn opened(bytes: &mut [u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Only opens and parses a datagram.
+/// Opens and parses a datagram, and nothing else.
 pub(crate) fn read_only(bytes: &mut [u8]) {
     if let Some((kind, flags, body)) = as_body(bytes) {
         is_valid(kind, flags, body);
@@ -97,7 +97,7 @@ fn try_body(kind: DatagramKind, flags: u8, body: &[u8]) {
         DatagramKind::Hello => {
             let Ok(hello) = Hello::parse(body) else { return };
             hello.write(&mut out);
-            // The fields of the slack may be missing, and are zero then.
+            // The slack may be missing. It is zero then.
             assert!(is_beginning(&out, body) || out == [body, &[0, 0]].concat());
         }
         DatagramKind::Payload => {
@@ -111,13 +111,13 @@ fn try_body(kind: DatagramKind, flags: u8, body: &[u8]) {
     }
 }
 
-/// Every number has one encoding, so a body starts with what is written for its content.
+/// Every number has one encoding, so writing reproduces what was read. More bytes may follow.
 fn is_beginning(written: &[u8], body: &[u8]) -> bool {
     written.len() <= MAX_BODY && body.starts_with(written)
 }
 
-/// Compares entries instead of bytes, because a hostile sender need not reserve space, and may
-/// write empty sections or consecutive sections with the same header.
+/// A hostile sender may fill a body more than our writer does, so the writer may stop early. Empty
+/// sections and repeated section heads are not reproduced, but all entries are.
 fn try_report(flags: u8, body: &[u8]) {
     let Ok(report) = Report::parse(body, flags) else { return };
     assert!(report.first >= 1 && report.last >= report.first);

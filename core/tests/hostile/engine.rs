@@ -1,4 +1,5 @@
-//! Arbitrary bytes as datagrams of a peer that has the key, in any order and at any time.
+//! Arbitrary bytes as messages of a peer with the right key, in any order and at any time, to a
+//! running engine. The fuzz target `engine` uses this file.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,10 +14,10 @@ use dthrottle::{
 };
 
 const SECOND: u64 = 1_000_000_000;
-/// The most outputs after one datagram or timeout.
+/// The most datagrams that one input may cause.
 const MAX_OUTPUTS: usize = 4000;
 
-/// An engine, and the peer that sends datagrams to it.
+/// An engine, and the peer that sends to it.
 struct TestNode {
     throttle: Throttle,
     busy: BusyThrottle,
@@ -78,7 +79,7 @@ impl TestNode {
         self.drain_outputs();
     }
 
-    /// Reports a busy response of a service.
+    /// Records a busy response of a service.
     fn busy_response(&mut self, service: &[u8]) {
         let now = self.busy.now();
         let turn = self.busy.turn(service, now);
@@ -90,7 +91,7 @@ impl TestNode {
         assert!(self.busy.limit(service, now).is_some_and(|limit| limit >= 1.0));
     }
 
-    /// Checks the outputs of the engine, and answers its greetings.
+    /// Drains the engine's outputs, and answers its HELLO datagrams.
     fn drain_outputs(&mut self) {
         for _ in 0..MAX_OUTPUTS {
             match self.engine.poll() {
@@ -138,8 +139,8 @@ impl TestNode {
     }
 }
 
-/// Passes messages to an engine: each consists of a kind, flags, a length and a body. Some are
-/// checks of the application or the passing of time.
+/// Runs a script: each message has a kind, flags, a length and a body. Some messages are checks of
+/// the application or the passing of time.
 pub(crate) fn try_engine(mut bytes: &[u8]) {
     let mut node = TestNode::new();
     while let [kind, flags, high, low, rest @ ..] = bytes {
@@ -156,7 +157,7 @@ pub(crate) fn try_engine(mut bytes: &[u8]) {
             _ => node.advance(u64::from(*flags) * 20 * SECOND),
         }
     }
-    // The engine still works.
+    // Whatever the engine received, it still works.
     node.advance(20 * SECOND);
     node.throttle.allow("a tag").expect("checks do not fail");
     node.engine.leave(node.now);

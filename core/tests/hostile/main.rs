@@ -1,5 +1,5 @@
-//! Hostile bytes like those of fuzzing, but the same ones in every run and on stable Rust: all
-//! datagrams of the vectors, and corrupted copies of them.
+//! Hostile bytes, as a fuzzer tries them, but deterministic and on stable Rust: all datagrams of
+//! the vectors, and corrupted copies of them.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 #![allow(clippy::disallowed_methods, reason = "tests may ask the operating system")]
 
@@ -15,27 +15,27 @@ use corruption::Corruption;
 use dthrottle::internals::cluster::wire::DatagramKind;
 use serde_json::Value as Json;
 
-/// The number of corrupted copies of each seed.
+/// How often each seed is corrupted.
 const DAMAGES_PER_SEED: usize = 150;
-/// The number of scripts, and of messages in each.
+/// Number of scripts for an engine, and of messages in each.
 const SCRIPTS: usize = 40;
 const SCRIPT_MESSAGES: usize = 120;
-/// The most memory that parsing may allocate, per byte of input: a range of two bytes becomes two
-/// numbers, a snapshot's ranges are read twice, and vectors grow by doubling.
+/// The most memory that parsing may allocate for each input byte: a range of two bytes becomes two
+/// numbers, those of a snapshot are read twice, and vectors grow by doubling.
 const BYTES_PER_BYTE: usize = 32;
 
-/// The system allocator, which counts the bytes that each thread allocates.
+/// The system's allocator, with a count of the bytes that each thread allocates.
 struct Counting;
 
 thread_local! {
     static ALLOCATED: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is passed to the system allocator unchanged.
+// SAFETY: everything is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.set(ALLOCATED.get() + layout.size());
-        // SAFETY: the caller guarantees what `System.alloc` requires.
+        // SAFETY: the caller makes the same promises.
         unsafe { System.alloc(layout) }
     }
 
@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Returns every datagram of the vectors, and every body after its kind and flags.
+/// Every datagram of the vectors, and every body after its kind and flags.
 fn seeds() -> Vec<Vec<u8>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors/protocol.json");
     let vectors: Json = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -95,7 +95,7 @@ fn parsing_corrupted_datagrams_allocates_little_memory() {
     }
 }
 
-/// Checks the corruption itself: of every kind, some bodies are still valid and some are not.
+/// Control: of each kind, some corrupted bodies are still valid and others are not.
 #[test]
 fn corruption_makes_some_bodies_invalid_but_not_all() {
     let seeds = seeds();
@@ -114,7 +114,7 @@ fn corruption_makes_some_bodies_invalid_but_not_all() {
     }
 }
 
-/// The scripts consist of seeds, unchanged and corrupted.
+/// Runs scripts of valid and corrupted seeds.
 #[test]
 fn an_engine_survives_corrupted_datagrams() {
     let seeds = seeds();
@@ -129,7 +129,7 @@ fn an_engine_survives_corrupted_datagrams() {
             let length = u16::try_from(body.len()).unwrap_or(u16::MAX).to_be_bytes();
             script.extend([kind as u8 - 1, flags, length[0], length[1]]);
             script.extend_from_slice(body);
-            // Time passes, and the application makes checks.
+            // Time passes, and the application checks a tag.
             script.extend([12, corruption.random(256) as u8, 0, 0, 10, 0, 0, 1, round as u8]);
             script.extend([11, 0, 0, 1, message as u8]);
             if message % 40 == 0 {

@@ -1,5 +1,5 @@
-//! A forked child has the handle of the thread but not the thread: it must not wait for the thread,
-//! and can start its own.
+//! After a fork, the child has the owner of the thread but not the thread itself. It must not wait
+//! for that thread, and can start its own.
 
 use crate::test_engine::to_one;
 use crate::test_node::TestNode;
@@ -9,8 +9,8 @@ fn a_forked_child_starts_its_own_thread() {
     let (mut node, peer) = (TestNode::start("127.0.0.1:0"), TestNode::start("127.0.0.1:0"));
     let (address, to) = (node.address(), peer.address());
     assert!(node.background.is_here());
-    // SAFETY: the child uses nothing that another thread of the parent may have locked, except the
-    // allocator, which the C library makes safe to use.
+    // SAFETY: the child uses nothing that another thread of the parent may have locked, except
+    // memory, which the C library makes safe.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
@@ -21,7 +21,7 @@ fn a_forked_child_starts_its_own_thread() {
         own.send(to_one(own.address(), *b"to itself"));
         own.receives(b"to itself");
         drop(own);
-        // SAFETY: ends the child without running the parent's exit handlers.
+        // SAFETY: ends the child without the parent's exit handlers.
         unsafe { libc::_exit(if foreign { 42 } else { 1 }) };
     }
     let mut status = 0;

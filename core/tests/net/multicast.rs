@@ -1,5 +1,5 @@
-//! Nodes on one host in a multicast group on the loopback interface: all receive its datagrams,
-//! with the address of the sender.
+//! Nodes of one host in a multicast group on the loopback interface. All of them receive each
+//! datagram and the address of its sender.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use dthrottle::internals::udp::MulticastGroup;
 use crate::test_engine::{read, until};
 use crate::test_node::TestNode;
 
-/// Returns a port that only this run uses, because other nodes on this host would receive the
+/// A port that only this run uses, because other processes of this host would receive the
 /// datagrams.
 fn port(test: u32) -> u16 {
     u16::try_from(20_000 + (std::process::id() * 16 + test) % 12_000).unwrap()
@@ -20,7 +20,7 @@ fn group(address: &str, test: u32, interface: Option<&str>) -> Option<MulticastG
     Some(MulticastGroup { address, interface: interface.map(Into::into), ttl: 1 })
 }
 
-/// Sends repeatedly, because it is not known when the other nodes have joined.
+/// Sends each datagram repeatedly, because it is unknown when the other nodes have joined.
 fn all_receive(nodes: &[TestNode], port_only: bool) {
     for (i, sender) in nodes.iter().enumerate() {
         let text = format!("from node {i}").into_bytes();
@@ -59,7 +59,7 @@ fn ipv4_nodes_with_different_listeners_join_on_an_interface_given_by_address() {
     all_receive(&[start("0.0.0.0:0"), start("[::]:0"), start("127.0.0.1:0")], true);
 }
 
-/// Multicast on any interface needs a real interface, which a test host may not have.
+/// On a real interface, multicast to the sending host must be enabled.
 #[test]
 fn ipv4_nodes_on_any_interface_receive_or_count_errors() {
     let start = || TestNode::with("0.0.0.0:0", group("239.255.77.7", 9, None), &[]);
@@ -73,8 +73,8 @@ fn ipv4_nodes_on_any_interface_receive_or_count_errors() {
     });
 }
 
-/// Returns an interface with an IPv6 address, by name and address. The loopback interface usually
-/// does not support IPv6 multicast.
+/// The name and address of an interface with IPv6. The loopback interface often cannot do multicast
+/// with IPv6.
 fn ipv6_interface() -> Option<(String, String)> {
     let all = std::fs::read_to_string("/proc/net/if_inet6").unwrap();
     let link = all.lines().find(|line| line.starts_with("fe80"))?;
@@ -83,7 +83,7 @@ fn ipv6_interface() -> Option<(String, String)> {
     Some((link.split_whitespace().last()?.into(), groups.join(":")))
 }
 
-/// On a host without IPv6 multicast, checks that errors are counted.
+/// On a host without such an interface, errors are counted.
 fn all_receive_by_ipv6(nodes: &[TestNode]) {
     if ipv6_interface().is_some() {
         return all_receive(nodes, true);

@@ -1,4 +1,4 @@
-//! Recovery from failures of sockets.
+//! The driver recovers from errors of its sockets.
 
 use std::fs::File;
 use std::net::UdpSocket;
@@ -32,7 +32,7 @@ fn a_broken_socket_is_replaced_on_the_same_port() {
     peer.receives(b"before");
     let null = File::open("/dev/null").unwrap();
     let fd = node.environment.fds.lock().unwrap()[0];
-    // SAFETY: replaces the file behind the descriptor, which nothing else relies on.
+    // SAFETY: replaces the file behind a descriptor. Nothing depends on the old file.
     assert_eq!(unsafe { libc::dup2(null.as_raw_fd(), fd) }, fd);
     until("another socket", || {
         node.send(to_one(peer.address(), *b"meanwhile"));

@@ -1,4 +1,4 @@
-//! Many datagrams of all sizes between two sockets: each arrives once and unchanged.
+//! Many datagrams of all sizes between two sockets: each arrives once, complete and unchanged.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,10 +12,9 @@ use crate::test_engine::{Environment, to_one};
 const ROUNDS: u32 = 60;
 const EACH_ROUND: u32 = 100;
 
-/// Returns a datagram with this number, whose content and length depend on the number.
+/// A datagram whose bytes depend on its number and position.
 fn datagram(number: u32) -> Vec<u8> {
-    // Series of equal sizes, the first of them the greatest, with a shorter one between, and then
-    // various sizes.
+    // Runs of the maximum size, a shorter datagram, runs of another size, and various sizes.
     let size = match number % EACH_ROUND {
         0..40 => 1232,
         40 => 700,

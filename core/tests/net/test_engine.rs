@@ -1,4 +1,4 @@
-//! An engine that sends the datagrams that a test gives it, and records those that it received.
+//! An engine that sends what the test gives it and records what it receives.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,25 +11,25 @@ use std::time::{Duration, Instant};
 use dthrottle::internals::cluster::{Output, To, Transmit};
 use dthrottle::internals::udp::{ErrorCounter, ErrorCounters, Hooks, UdpEngine};
 
-/// State shared between the test and the engine.
+/// The state that the test and the engine share.
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) to_send: Mutex<VecDeque<Transmit>>,
     pub(crate) received: Mutex<Vec<(SocketAddr, Vec<u8>)>>,
     pub(crate) joined: Mutex<Vec<Vec<SocketAddr>>>,
-    /// Datagrams to send when the engine leaves.
+    /// Sent when the engine leaves.
     pub(crate) last_datagrams: Mutex<Vec<Transmit>>,
-    /// The number of engines made.
+    /// Number of engines that were created.
     pub(crate) engines_started: AtomicU64,
-    /// The content of `/proc/thread-self/status` in the thread.
+    /// `/proc/thread-self/status` of the thread.
     pub(crate) status: Mutex<String>,
-    /// Whether the engine never requests a timeout.
+    /// If true, the engine never requests a timeout.
     pub(crate) never_wakes: AtomicBool,
-    /// For each received datagram, how often the engine had been polled before.
+    /// Number of polls before each received datagram.
     pub(crate) polls: Mutex<Vec<u64>>,
-    /// The number of timeouts that have started.
+    /// Number of timeouts that were begun.
     pub(crate) timeouts: AtomicU64,
-    /// A test that holds this lock blocks the engine in its next timeout.
+    /// The engine blocks in its next timeout while the test holds this lock.
     pub(crate) stop_engine: Mutex<()>,
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn to_one(to: SocketAddr, bytes: impl Into<Vec<u8>>) -> Transmit {
     Transmit { to: To::One(to.into()), bytes: bytes.into() }
 }
 
-/// Waits until a value is there, for long enough on a slow machine.
+/// Waits until `there` returns a value, with a long timeout, because the duration does not matter.
 pub(crate) fn until<T>(what: &str, mut there: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + Duration::from_secs(60);
     loop {

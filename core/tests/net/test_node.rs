@@ -1,5 +1,4 @@
-//! A node: the background thread with an engine that the test controls. Also tests of datagrams
-//! between nodes.
+//! A node whose engine sends what the test gives it, and tests of several such nodes.
 
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
@@ -42,7 +41,7 @@ impl TestNode {
         TestNode { shared, environment, background }
     }
 
-    /// Waits until the node listens, and returns its address.
+    /// The address that the node listens on, once it is bound.
     pub(crate) fn address(&self) -> SocketAddr {
         until("socket", || self.environment.bound.lock().unwrap().last().copied())
     }
@@ -51,7 +50,7 @@ impl TestNode {
         self.shared.to_send.lock().unwrap().push_back(transmit);
     }
 
-    /// Waits until the node has received this datagram, and returns its sender.
+    /// Waits for a datagram and returns its sender.
     pub(crate) fn receives(&self, what: &[u8]) -> SocketAddr {
         until("datagram", || {
             let received = self.shared.received.lock().unwrap();
@@ -107,7 +106,7 @@ fn a_node_sends_between_received_datagrams_during_a_flood() {
         peer.send_to(b"flood", address).unwrap();
     }
     drop(stop_engine);
-    // Some are lost if the socket buffer is small.
+    // A small receive buffer may drop some of the datagrams.
     until("flood", || (node.shared.received.lock().unwrap().len() >= 300).then_some(()));
     let polls = node.shared.polls.lock().unwrap();
     let most = polls.chunk_by(|a, b| a == b).map(<[u64]>::len).max();
@@ -126,7 +125,7 @@ fn peers_are_joined_by_address_and_by_name() {
         });
         found.then_some(())
     };
-    // The other addresses are not reachable from this socket.
+    // An IPv4 socket on the loopback interface cannot reach the other two peers.
     until("address", || joined(&[7001]));
     until("name", || joined(&[7001, 7002]));
 }

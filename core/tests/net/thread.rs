@@ -1,4 +1,5 @@
-//! The background thread: it waits for the lock, survives failures, and ends when it is stopped.
+//! The thread of the exchange: it waits for the lock, survives errors and panics, and ends when
+//! requested.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,7 +22,7 @@ fn setup() -> DriverConfig {
     }
 }
 
-/// A lock like a file lock: dropping the guard releases it.
+/// A lock like the kernel's, which is released on drop.
 #[derive(Clone, Default)]
 struct Lock(Arc<AtomicBool>);
 
@@ -39,7 +40,7 @@ impl Drop for TestLockGuard {
     }
 }
 
-/// Starts a thread that runs the exchange while it holds the lock.
+/// Starts a thread that exchanges while it holds the lock.
 fn with_lock(lock: &Lock) -> (Arc<Shared>, Environment, Background) {
     let (shared, environment, lock) =
         (Arc::<Shared>::default(), Environment::default(), lock.clone());
@@ -89,8 +90,7 @@ fn a_thread_that_waits_for_the_lock_ends_when_it_is_dropped() {
 
 #[test]
 fn stop_wakes_a_sleeping_thread() {
-    // The thread may sleep for a second. One quick end in many is enough, because the host may be
-    // busy.
+    // The thread could sleep for a second. One success in twenty attempts suffices on a busy host.
     let ends = (0..20).any(|_| {
         let mut node = TestNode::start("127.0.0.1:0");
         node.shared.never_wakes.store(true, Ordering::Relaxed);
@@ -126,7 +126,7 @@ fn stop_returns_even_if_the_engine_is_blocked() {
     let stop_engine = shared.stop_engine.lock().unwrap();
     let before = shared.timeouts.load(Ordering::Relaxed);
     until("a blocked engine", || (shared.timeouts.load(Ordering::Relaxed) > before).then_some(()));
-    // Must return although the engine is blocked.
+    // If it does not return, this test hangs.
     node.background.stop();
     drop(stop_engine);
     until("end", || node.environment.fds.lock().unwrap().is_empty().then_some(()));
@@ -179,7 +179,7 @@ fn failures_at_the_start_are_retried() {
 }
 
 #[test]
-fn a_background_may_be_dropped_by_its_own_thread() {
+fn a_background_can_be_dropped_by_its_own_thread() {
     let slot: Arc<Mutex<Option<Background>>> = Arc::default();
     let (environment, dropped) = (Environment::default(), Arc::new(AtomicBool::new(false)));
     let (own, done) = (slot.clone(), dropped.clone());
@@ -194,7 +194,7 @@ fn a_background_may_be_dropped_by_its_own_thread() {
     let make = || Err::<(TestEngine, DriverConfig), _>(io::Error::other("never"));
     *slot.lock().unwrap() = Some(Background::start(environment.hooks(), try_lock, make).unwrap());
     until("drop", || dropped.load(Ordering::SeqCst).then_some(()));
-    // The thread drops everything that it holds.
+    // Everything that the thread held is dropped with it.
     until("end", || (Arc::strong_count(&dropped) == 1).then_some(()));
     assert_eq!(read(&environment.counters.panics), 0);
 }
