@@ -195,7 +195,7 @@ impl Shared {
         );
     }
 
-    /// Prints for every key the units counted, the units debited, and the units missing in the
+    /// Prints for every key the units counted, the units charged locally, and the units missing in the
     /// bucket.
     fn report(&self) -> TaskResult {
         for key in 0..KEYS {

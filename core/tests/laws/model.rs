@@ -50,7 +50,7 @@ pub(crate) enum Mutation {
     Strict,
     /// A refund may fill the bucket beyond its burst.
     RefundAbove,
-    /// A debit is ignored while the bucket is in debt.
+    /// A local charge is ignored while the bucket is in debt.
     DebtFloor,
 }
 

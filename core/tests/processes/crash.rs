@@ -65,7 +65,7 @@ fn kills_lose_no_hits() {
     assert!(drained <= counted + kills, "{drained} hits were reported, {counted} counted");
 }
 
-/// One hit is many units, so it is random whether an admission or a debit completes it.
+/// One hit is many units, so it is random whether an admission or a local charge completes it.
 #[test]
 fn kills_lose_no_hits_of_many_units() {
     let Figures { counted, drained, .. } = crash("not-killed", MANY);
