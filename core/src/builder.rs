@@ -1,4 +1,4 @@
-//! How a throttle is built: rules, clock, table and cluster become one.
+//! Builds a throttle from rules, clock, table and cluster.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,6 +20,19 @@ use crate::table::open::{Opened, open};
 use crate::table::rule_users::RuleHold;
 
 /// Builds a [`Throttle`].
+///
+/// A throttle needs at least one rule, or [`Rule::unlimited`].
+///
+/// ```
+/// use dthrottle::{Rule, TableConfig, Throttle};
+///
+/// let throttle = Throttle::builder()
+///     .rule(Rule::per_second(100).burst(200))
+///     .domain("login", [Rule::per_minute(5)])
+///     .table(TableConfig::private().tags(10_000))
+///     .build()?;
+/// # Ok::<(), dthrottle::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     pub(crate) config: Config,
@@ -35,7 +48,7 @@ impl Builder {
         self
     }
 
-    /// Adds rules to a domain. Without any, the domain allows everything.
+    /// Adds rules to a domain. Without rules, the domain allows everything.
     #[must_use]
     pub fn domain(mut self, name: &str, rules: impl IntoIterator<Item = Rule>) -> Builder {
         let domain = self.config.domain_mut(name);
@@ -44,42 +57,51 @@ impl Builder {
         self
     }
 
-    /// Whether refusals are only counted, in every domain that does not say otherwise.
+    /// Sets dry run for every domain that does not have its own setting. In dry run, refusals and
+    /// delays are counted, but every check is allowed at once.
     #[must_use]
     pub fn dry_run(mut self, dry_run: bool) -> Builder {
         self.config.dry_run = dry_run;
         self
     }
 
-    /// The clock; the system's by default.
+    /// Sets the clock. The default is the system's clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> Builder {
         self.clock = Some(clock.into());
         self
     }
 
-    /// The key of the fingerprints; random by default. For hosts whose randomness this crate
-    /// cannot reach, such as WebAssembly.
+    /// Sets the key of the fingerprints. The default is a random key. For platforms that have no
+    /// randomness, such as WebAssembly.
     #[must_use]
     pub fn fingerprint_key(mut self, key: [u64; 2]) -> Builder {
         self.key = Some(key);
         self
     }
 
-    /// Where the buckets live; shared with forked children by default.
+    /// Sets the table that stores the buckets. By default it is shared with children that are
+    /// forked later.
     #[must_use]
     pub fn table(mut self, table: TableConfig) -> Builder {
         self.config.set_table(table);
         self
     }
 
-    /// Builds the throttle, or says what is wrong with its rules.
+    /// Builds the throttle.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if a rule or another setting is invalid, with the
+    /// field in [`Error::field`]. [`ErrorKind::File`](crate::ErrorKind::File) if a named table or a
+    /// file with a secret cannot be used. [`ErrorKind::Argument`](crate::ErrorKind::Argument) if the
+    /// platform has no system clock and no clock was given.
     pub fn build(mut self) -> Result<Throttle> {
         self.config.prepare()?;
         let node = self.config.cluster.map(ClusterNode::new);
         let clock = self.clock.unwrap_or(Clock::System);
         clock.check()?;
-        // All nodes of a cluster know a tag by the same fingerprint.
+        // All nodes of a cluster must compute the same fingerprint for a tag.
         let key = node.as_ref().map(ClusterNode::fingerprint_key).or(self.key);
         let opened = open(&self.config.table, &clock, key)?;
         let Opened { table, name, zero_ns, key, mut warnings, rule_users, earlier } = opened;
@@ -107,17 +129,17 @@ impl Builder {
     }
 }
 
-/// The table of a throttle under other rules.
+/// Builds a throttle with other rules on the table of an existing one.
 pub(crate) fn rebuild(old: &Throttle, mut config: Config) -> Result<Throttle> {
     let host = &old.0.host;
     config.prepare()?;
     let node = config.cluster.map(ClusterNode::new);
     if node.is_some() != old.0.node.is_some() {
-        let message = "a throttle joins or leaves a cluster only when it is made; make a new one";
+        let message = "a reload cannot add or remove the cluster; create a new throttle";
         return Err(Error::config("cluster", message));
     }
     if node.as_ref().is_some_and(|node| node.fingerprint_key() != host.key) {
-        let message = "another secret names all buckets anew; make a new throttle";
+        let message = "a reload cannot change the secret, because the buckets depend on it; create a new throttle";
         return Err(Error::config("cluster.secret", message));
     }
     #[cfg(all(feature = "busy", feature = "cluster", target_os = "linux"))]
@@ -127,7 +149,7 @@ pub(crate) fn rebuild(old: &Throttle, mut config: Config) -> Result<Throttle> {
     on_table(host, &config.domains, config.dry_run, node)
 }
 
-/// A throttle with these domains on a table that is open.
+/// Builds a throttle with these domains on an open table.
 fn on_table(
     host: &Arc<Host>,
     domains: &[DomainConfig],
@@ -156,7 +178,7 @@ impl From<Config> for Builder {
     }
 }
 
-/// Gives all rules of a throttle their indexes.
+/// Holds all rules of a throttle and sets their indexes.
 fn hold_rules<'a>(
     host: &Host,
     rules: impl Iterator<Item = &'a mut ActiveRule>,
@@ -166,12 +188,12 @@ fn hold_rules<'a>(
     let held = host.rule_users.hold(&host.table, || host.now(), &wanted)?;
     let (hold, indexes) = held.ok_or_else(|| {
         let why = match host.table.are_rules_pinned() {
-            true => "and none is forgotten, because a process could not lock the table's file",
+            true => "and none can be released, because a process could not lock the table's file",
             false => "by live processes, or by buckets that are not full",
         };
         let message = format!(
             "all {MAX_TABLE_RULES} rules that the table has room for are in use, {why}; \
-             give fewer rules, or a table of another name"
+             use fewer rules, or a table with another name"
         );
         Error::config("table", message)
     })?;

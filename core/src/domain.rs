@@ -1,4 +1,4 @@
-//! A domain: a named list of rules, and every call that an application makes about a tag.
+//! A domain: a named list of rules, with all calls that an application makes about a tag.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,31 @@ use crate::table::fingerprint::Fingerprints;
 use crate::table::rule_users::{RuleHold, RuleUsers};
 use crate::table::{BucketUpdate, Key, Table};
 
-/// A handle to a domain: cheap to clone, usable from any thread.
+/// A named list of rules. A check of a tag passes if every rule of the domain allows it.
+///
+/// A domain is a handle to a part of a [`Throttle`](crate::Throttle). It is cheap to clone and can
+/// be used from any thread. A `Throttle` dereferences to its default domain, so it has all of these
+/// calls too.
+///
+/// A *tag* is the client that is limited, such as an IP address or an account. It may be any bytes.
+/// Each rule counts each tag in its own bucket.
+///
+/// ```
+/// use dthrottle::{ManualClock, Rule, Throttle};
+///
+/// let throttle = Throttle::builder()
+///     .domain("login", [
+///         Rule::per_minute(5).name("minute"),
+///         Rule::parse("50/day").name("day"),
+///     ])
+///     .clock(ManualClock::new())
+///     .build()?;
+/// let login = throttle.domain("login")?;
+/// assert!((0..5).all(|_| login.allow("alice").unwrap()));
+/// let decision = login.check("alice")?;
+/// assert_eq!(login.refused_by(&decision), Some("minute"));
+/// # Ok::<(), dthrottle::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Domain(pub(crate) Arc<Inner>);
 
@@ -30,17 +54,17 @@ pub(crate) struct Inner {
     pub(crate) name: String,
     pub(crate) dry_run: bool,
     pub(crate) rules: Vec<ActiveRule>,
-    /// Keeps the indexes of the rules.
+    /// Keeps the indexes of the rules from being reused.
     pub(crate) hold: Arc<RuleHold>,
     pub(crate) host: Arc<Host>,
-    /// Its part in a cluster.
+    /// The node of the cluster that the throttle is in.
     pub(crate) node: Option<Arc<ClusterNode>>,
 }
 
-/// What all domains of a throttle share.
+/// The state that all domains of a throttle share.
 pub(crate) struct Host {
     pub(crate) table: Table,
-    /// The table's settings, with the name that was found, if it is shared by one.
+    /// The settings of a named table, with the name that was used.
     pub(crate) named: Option<TableConfig>,
     pub(crate) clock: TableClock,
     /// The key of the fingerprints.
@@ -50,25 +74,24 @@ pub(crate) struct Host {
     pub(crate) warnings: Vec<String>,
     pub(crate) rule_users: RuleUsers,
     pub(crate) earlier: EarlierBuckets,
-    /// Whether tags over their limit wait for turns.
+    /// Present if tags that were refused take turns; see `limit/pacing.rs`.
     pub(crate) pacing: Option<Pacing>,
 }
 
-/// A rule at work in a domain.
+/// A rule of a domain in a running throttle; see [`Domain::rules`].
 #[derive(Clone, Debug)]
 pub struct ActiveRule {
     pub(crate) name: String,
     pub(crate) scale: Scale,
     pub(crate) charge_refused: bool,
-    /// Its identity, equal wherever domain and rule have these names.
+    /// Identity of the rule. It depends only on the names of the domain and the rule.
     pub(crate) id: u64,
     /// Its index in the table.
     pub(crate) index: u16,
-    /// How much later than their time checks may pass while the table is exchanged: the time that
-    /// a report of this rule may wait.
+    /// How much later than their time checks may pass while the table is exchanged: the longest
+    /// time that a report of this rule waits before it is sent, in nanoseconds.
     pub(crate) tolerance_ns: u64,
-    /// Whether they may be later still by the table's slack: the time that a report may be under
-    /// way.
+    /// Whether the table's slack is added, which is the time that a report takes to arrive.
     pub(crate) slack: bool,
     pub(crate) fingerprints: Fingerprints,
 }
@@ -101,22 +124,25 @@ impl Domain {
         &self.0.name
     }
 
-    /// The domain's rules, in the order in which they were given.
+    /// The domain's rules, in the order of the configuration.
     pub fn rules(&self) -> &[ActiveRule] {
         &self.0.rules
     }
 
-    /// Whether nothing is refused or told to wait here, only counted.
+    /// Returns true if the domain is in dry run: it counts refusals and delays, but allows every
+    /// check at once.
     pub fn is_dry_run(&self) -> bool {
         self.0.dry_run
     }
 
-    /// The rule that refused, if one did.
+    /// The name of the rule that refused, or `None` if the check was not refused. `decision` must
+    /// come from this domain.
     pub fn refused_by(&self, decision: &Decision) -> Option<&str> {
         self.name_of(decision.rule)
     }
 
-    /// The rule whose figures a decision has, also when it did not refuse.
+    /// The name of the rule that determined the figures of a decision, whether or not it refused.
+    /// `None` if the domain has no rules. `decision` must come from this domain.
     pub fn decided_by(&self, decision: &Decision) -> Option<&str> {
         self.name_of(decision.deciding)
     }
@@ -125,7 +151,7 @@ impl Domain {
         rule.and_then(|index| self.0.rules.get(index)).map(ActiveRule::name)
     }
 
-    /// What the fields of a decision hold, with the names of rules for their indexes.
+    /// The values of a decision's fields, with names of rules instead of their indexes.
     #[doc(hidden)]
     pub fn values<'a>(&'a self, decision: &'a Decision) -> [Value<'a>; Decision::FIELDS.len()] {
         decision.values().map(|value| match value {
@@ -134,39 +160,98 @@ impl Domain {
         })
     }
 
-    /// Asks for one unit, and takes it if it passes.
+    /// Checks a tag at a cost of one unit, and takes the unit if the check passes.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] after [`Throttle::close`](crate::Throttle::close). Being throttled is not
+    /// an error.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use dthrottle::{ManualClock, Rule, Throttle};
+    ///
+    /// let clock = ManualClock::new();
+    /// let throttle = Throttle::builder().rule(Rule::per_second(2)).clock(clock).build()?;
+    /// let decision = throttle.check("alice")?;
+    /// assert!(decision.allowed);
+    /// assert_eq!((decision.limit, decision.remaining), (2, 1));
+    /// assert_eq!(decision.reset_after, Duration::from_millis(500));
+    /// # Ok::<(), dthrottle::Error>(())
+    /// ```
     pub fn check(&self, tag: impl AsRef<[u8]>) -> Result<Decision> {
         self.check_with(tag, CheckOptions::default())
     }
 
-    /// Checks with these options, and takes the units if the check passes.
+    /// Checks a tag with options, and takes the units if the check passes.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Cost`] if the cost exceeds the burst of a rule, unless the check is
+    /// [partial](CheckOptions::partial) or [allows debt](CheckOptions::allow_debt).
+    /// [`ErrorKind::Closed`] after [`Throttle::close`](crate::Throttle::close).
     #[inline]
     pub fn check_with(&self, tag: impl AsRef<[u8]>, options: CheckOptions) -> Result<Decision> {
         let options = self.begin(options)?;
         Ok(decide::check(&self.0, tag.as_ref(), options))
     }
 
-    /// Asks for one unit, and takes it if it passes: yes or no.
+    /// Like [`Domain::check`], but only returns whether the check passes. This is faster.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Domain::check`].
+    ///
+    /// ```
+    /// use dthrottle::{ManualClock, Rule, Throttle};
+    ///
+    /// let throttle = Throttle::builder().rule(Rule::per_second(1)).clock(ManualClock::new()).build()?;
+    /// assert!(throttle.allow("203.0.113.7")?);
+    /// assert!(!throttle.allow("203.0.113.7")?);
+    /// assert!(throttle.allow("203.0.113.8")?);
+    /// # Ok::<(), dthrottle::Error>(())
+    /// ```
     #[inline]
     pub fn allow(&self, tag: impl AsRef<[u8]>) -> Result<bool> {
         self.allow_with(tag, CheckOptions::default())
     }
 
-    /// Checks with these options, and takes the units if the check passes: yes or no.
+    /// Like [`Domain::check_with`], but only returns whether the check passes. This is faster.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Domain::check_with`].
     #[inline(always)]
     pub fn allow_with(&self, tag: impl AsRef<[u8]>, options: CheckOptions) -> Result<bool> {
         let options = self.begin(options)?;
         Ok(decide::allow(&self.0, tag.as_ref(), options))
     }
 
-    /// Asks for one unit for each tag in turn, and takes what passes. Much faster than one call for
-    /// each where tags are many. The answers are in the order of the tags; there must be room for
-    /// all of them.
+    /// Checks several tags at a cost of one unit each, in order. Writes the results to `allowed`, in
+    /// the order of the tags. With many tags this is much faster than one call for each.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Argument`] if `allowed` does not have the length of `tags`.
+    /// [`ErrorKind::Closed`] after [`Throttle::close`](crate::Throttle::close).
+    ///
+    /// ```
+    /// use dthrottle::{ManualClock, Rule, Throttle};
+    ///
+    /// let throttle = Throttle::builder().rule(Rule::per_second(1)).clock(ManualClock::new()).build()?;
+    /// let mut allowed = [false; 3];
+    /// throttle.allow_many(&["alice", "bob", "alice"], &mut allowed)?;
+    /// assert_eq!(allowed, [true, true, false]);
+    /// # Ok::<(), dthrottle::Error>(())
+    /// ```
     pub fn allow_many<T: AsRef<[u8]>>(&self, tags: &[T], allowed: &mut [bool]) -> Result<()> {
         self.ready()?;
         if allowed.len() != tags.len() {
-            let message =
-                format!("{} tags and room for {} answers; give as many", tags.len(), allowed.len());
+            let message = format!(
+                "`allowed` must have one element per tag, {}, got {}",
+                tags.len(),
+                allowed.len()
+            );
             return Err(Error::new(ErrorKind::Argument, message));
         }
         for (tags, allowed) in tags.chunks(BATCH).zip(allowed.chunks_mut(BATCH)) {
@@ -175,19 +260,41 @@ impl Domain {
         Ok(())
     }
 
-    /// The decision that a check for one unit would get. Takes nothing.
+    /// Returns the decision that [`Domain::check`] would make. Takes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Domain::check`].
     pub fn peek(&self, tag: impl AsRef<[u8]>) -> Result<Decision> {
         self.peek_with(tag, CheckOptions::default())
     }
 
-    /// The decision that `check_with` would get. Takes nothing.
+    /// Returns the decision that [`Domain::check_with`] would make. Takes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Domain::check_with`].
     pub fn peek_with(&self, tag: impl AsRef<[u8]>, options: CheckOptions) -> Result<Decision> {
         let options = self.begin(options)?;
         Ok(decide::peek(&self.0, tag.as_ref(), options))
     }
 
-    /// Gives units back to every rule: for work that was not done after all, or a wait that was
-    /// given up.
+    /// Gives units back to every rule, for work that was not done after all, or for a delay that the
+    /// caller gave up. A bucket never rises above its burst.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] after [`Throttle::close`](crate::Throttle::close).
+    ///
+    /// ```
+    /// use dthrottle::{ManualClock, Rule, Throttle};
+    ///
+    /// let throttle = Throttle::builder().rule(Rule::per_second(3)).clock(ManualClock::new()).build()?;
+    /// assert_eq!(throttle.check("alice")?.remaining, 2);
+    /// throttle.refund("alice", 1)?;
+    /// assert_eq!(throttle.peek("alice")?.remaining, 3);
+    /// # Ok::<(), dthrottle::Error>(())
+    /// ```
     pub fn refund(&self, tag: impl AsRef<[u8]>, cost: u64) -> Result<()> {
         self.ready()?;
         let host = &self.0.host;
@@ -198,13 +305,21 @@ impl Domain {
         Ok(())
     }
 
-    /// Fills the tag's buckets.
+    /// Fills the tag's bucket of every rule. Peers in a cluster are not told.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] after [`Throttle::close`](crate::Throttle::close).
     pub fn reset(&self, tag: impl AsRef<[u8]>) -> Result<()> {
         self.each_bucket(tag.as_ref(), |_, _, _| 0)
     }
 
-    /// Charges units that were used elsewhere, the first of them `age` ago, without asking. May
-    /// take a bucket below zero.
+    /// Charges units that were used elsewhere, the first of them `age` ago. Only this node's table is
+    /// charged: peers in a cluster are not told. Never refuses, and may put a bucket in debt.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] after [`Throttle::close`](crate::Throttle::close).
     pub fn charge_local(&self, tag: impl AsRef<[u8]>, cost: u64, age: Duration) -> Result<()> {
         let age = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
         self.each_bucket(tag.as_ref(), |scale, tat, now| {
@@ -212,14 +327,33 @@ impl Domain {
         })
     }
 
-    /// Charges units that were used here without asking, and tells peers. May take a bucket below
-    /// zero; gives the time until none of the tag's buckets is.
+    /// Charges units that were used here, and reports them to the peers of a cluster. Never refuses,
+    /// and may put a bucket in debt. Returns the time until no bucket of the tag is in debt.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] after [`Throttle::close`](crate::Throttle::close).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use dthrottle::{ManualClock, Rule, Throttle};
+    ///
+    /// let throttle = Throttle::builder().rule(Rule::per_second(10)).clock(ManualClock::new()).build()?;
+    /// assert_eq!(throttle.charge("alice", 10)?, Duration::ZERO);
+    /// assert_eq!(throttle.charge("alice", 5)?, Duration::from_millis(500));
+    /// assert!(!throttle.allow("alice")?);
+    /// # Ok::<(), dthrottle::Error>(())
+    /// ```
     pub fn charge(&self, tag: impl AsRef<[u8]>, cost: u64) -> Result<Duration> {
         self.charge_ahead(tag, cost, Duration::ZERO)
     }
 
-    /// Like [`Domain::charge`], for units that will be used `ahead` of now: the bucket does not
-    /// refill before they are used. Peers count them from the time when they hear of them.
+    /// Like [`Domain::charge`], for units that will be used at the time `ahead` from now. The bucket
+    /// does not refill before that time. Peers charge the units when they receive the report.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] after [`Throttle::close`](crate::Throttle::close).
     pub fn charge_ahead(
         &self,
         tag: impl AsRef<[u8]>,
@@ -235,7 +369,7 @@ impl Domain {
             let (scale, key) = (&rule.scale, rule.key(tag.as_ref()));
             let tat = host.update(scale, key, now, |tat| {
                 let next = scale.charge(tat, used_at, cost);
-                // A bucket that is full counts from then on, not from its old TAT.
+                // A full bucket counts from `used_at`, not from its old TAT.
                 let full = scale.charge(tat, used_at, 0);
                 BucketUpdate {
                     tat: next,
@@ -248,7 +382,7 @@ impl Domain {
         Ok(Duration::from_nanos(debt))
     }
 
-    /// Changes the tag's bucket of every rule. Peers do not hear of it.
+    /// Changes the tag's bucket of every rule. Nothing is reported to peers.
     fn each_bucket(&self, tag: &[u8], next: impl Fn(&Scale, Tat, u64) -> Tat) -> Result<()> {
         self.ready()?;
         let host = &self.0.host;
@@ -260,11 +394,8 @@ impl Domain {
         Ok(())
     }
 
-    /// Returns a warning for the log if a bucket of this tag still misses units that an earlier
-    /// process took from a named table. Call it when a check was refused. A throttle gives this
-    /// warning once. It names the table and the command that removes it.
-    ///
-    /// Such a refusal is right in production, but surprises during development and in tests.
+    /// Returns the table's settings once, when a bucket of this tag still contains units that an
+    /// earlier process took.
     pub fn earlier_process_warning(&self, tag: impl AsRef<[u8]>) -> Option<String> {
         let Inner { host, rules, .. } = &*self.0;
         let fingerprints = rules.iter().map(|rule| rule.key(tag.as_ref()).fingerprint);
@@ -281,12 +412,12 @@ impl Domain {
         ))
     }
 
-    /// What must hold before a check: the throttle is open, and the cost can pass at all. Returns
-    /// the question with its options made consistent.
+    /// Validates a check: the throttle must be open, and the cost must be able to pass. Returns the
+    /// options made consistent.
     #[inline(always)]
     fn begin(&self, options: CheckOptions) -> Result<CheckOptions> {
         self.ready()?;
-        // No burst is below one.
+        // Every burst is at least one.
         if options.cost <= 1 {
             return Ok(options);
         }
@@ -310,7 +441,7 @@ impl Domain {
     fn cost_above_burst(&self, cost: u64, rule: &ActiveRule) -> Error {
         let message = format!(
             "cost {cost} can never pass: the burst of rule {:?} in domain {:?} is {}; \
-             ask for less, or for a partial grant, allow debt, or raise the burst",
+             use a lower cost, `partial` or `allow_debt`, or raise the burst",
             rule.name,
             self.0.name,
             rule.burst()
@@ -318,7 +449,8 @@ impl Domain {
         Error::new(ErrorKind::Cost, message)
     }
 
-    /// The throttle is open, and its exchange runs, if it has one.
+    /// Returns an error if the throttle is closed. Starts the exchange if the throttle is in a
+    /// cluster.
     #[inline]
     fn ready(&self) -> Result<()> {
         self.check_open()?;
@@ -328,11 +460,11 @@ impl Domain {
         Ok(())
     }
 
-    /// Whether the throttle is open; otherwise the error that every call gives.
+    /// Returns an error if the throttle is closed.
     #[doc(hidden)]
     #[inline]
     pub fn check_open(&self) -> Result<()> {
-        // Relaxed: a call that races with close may be before or after it.
+        // Relaxed: a call that races with `close` may happen before or after it.
         if self.0.host.closed.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Closed, "the throttle is closed; open a new one"));
         }
@@ -347,7 +479,7 @@ impl Host {
         self.clock.now()
     }
 
-    /// Gives units back to a bucket. Returns the bucket after it.
+    /// Gives units back to a bucket, and returns its new TAT.
     pub(crate) fn refund(&self, scale: &Scale, key: Key, now: u64, units: u64) -> Tat {
         self.update(scale, key, now, |tat| {
             let next = scale.refund(tat, units);
@@ -355,8 +487,8 @@ impl Host {
         })
     }
 
-    /// One atomic step on a bucket. Without room for it, the step is made on a full bucket and
-    /// forgotten: the throttle fails open.
+    /// Applies one atomic step to a bucket. If the table has no room, the step is applied to a full
+    /// bucket and not stored: the throttle fails open.
     #[inline(always)]
     pub(crate) fn update<R>(
         &self,

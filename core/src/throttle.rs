@@ -1,4 +1,4 @@
-//! The throttle: what an application holds and asks.
+//! The throttle, which an application holds and calls.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -13,13 +13,24 @@ use crate::limit::rate::quoted;
 use crate::stats::Stats;
 use crate::top::{TopBucket, top};
 
-/// How many domains are listed when one is not found.
+/// The most domains that an error message lists.
 const SHOWN: usize = 20;
 
-/// Holds every tag to the rules of its domains.
+/// A rate limiter with one or more [domains](Domain).
 ///
-/// The throttle itself stands for the domain named `default`: it has all the calls of [`Domain`].
-/// Clones are the same throttle.
+/// A throttle dereferences to its default domain, named `default`, so all calls of [`Domain`] work
+/// on the throttle itself. Clones share all state. A throttle can be used from any thread, and from
+/// children that are forked after it was built.
+///
+/// ```
+/// use dthrottle::{Rule, Throttle};
+///
+/// let throttle = Throttle::builder().rule(Rule::per_second(100).burst(200)).build()?;
+/// if throttle.allow("203.0.113.7")? {
+///     // Serve the request.
+/// }
+/// # Ok::<(), dthrottle::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Throttle {
     default: Domain,
@@ -33,12 +44,17 @@ impl Throttle {
 }
 
 impl Throttle {
-    /// Starts a throttle from parts.
+    /// Starts to build a throttle.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// A handle to a domain. Resolve it once and keep it.
+    /// Returns a handle to a domain. Keep the handle, because each call searches the list of domains.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Domain`] if the throttle has no domain of this name, [`ErrorKind::Closed`] after
+    /// [`Throttle::close`].
     pub fn domain(&self, name: &str) -> Result<Domain> {
         self.default.check_open()?;
         self.domains.iter().find(|domain| domain.name() == name).cloned().ok_or_else(|| {
@@ -50,12 +66,22 @@ impl Throttle {
         })
     }
 
-    /// All domains, the default one first.
+    /// All domains. The default domain comes first.
     pub fn domains(&self) -> &[Domain] {
         &self.domains
     }
 
-    /// What the throttle counted so far.
+    /// Returns the statistics of the throttle. Reads the whole table to count the buckets in use.
+    ///
+    /// ```
+    /// use dthrottle::{ManualClock, Rule, Throttle};
+    ///
+    /// let throttle = Throttle::builder().rule(Rule::per_second(1)).clock(ManualClock::new()).build()?;
+    /// (0..3).try_for_each(|_| throttle.allow("alice").map(drop))?;
+    /// let stats = throttle.stats();
+    /// assert_eq!((stats.allowed, stats.refused, stats.buckets), (1, 2, 1));
+    /// # Ok::<(), dthrottle::Error>(())
+    /// ```
     pub fn stats(&self) -> Stats {
         let host = self.host();
         let table = &host.table;
@@ -67,30 +93,46 @@ impl Throttle {
         }
     }
 
-    /// Checks allowed and refused so far, as in [`Throttle::stats`], without a look at the table.
+    /// Numbers of checks allowed and refused, as in [`Throttle::stats`], without reading the table.
     pub fn decisions(&self) -> (u64, u64) {
         let stats = self.host().counters.stats();
         (stats.allowed, stats.refused)
     }
 
-    /// The name of the table, if it is shared by one.
+    /// The name of the table, or `None` if it is not shared by name.
     pub fn table_name(&self) -> Option<&str> {
         self.host().named.as_ref()?.name()
     }
 
-    /// What is not as it was asked for, such as a named table that could not be shared by name.
+    /// Settings that could not be followed, as messages for the log, for example a named table that
+    /// could not be created. The throttle works all the same.
     pub fn warnings(&self) -> &[String] {
         &self.host().warnings
     }
 
-    /// The buckets with the largest share of their burst used, most used first. Looks at the whole
-    /// table.
+    /// Lists the buckets that used the largest share of their burst, in descending order. Reads the
+    /// whole table.
+    ///
+    /// ```
+    /// use dthrottle::{CheckOptions, ManualClock, Rule, Throttle};
+    ///
+    /// let throttle = Throttle::builder().rule(Rule::per_hour(10)).clock(ManualClock::new()).build()?;
+    /// throttle.check_with("alice", CheckOptions::cost(8))?;
+    /// throttle.check("bob")?;
+    /// let top = throttle.top(1);
+    /// assert_eq!((top[0].limit, top[0].balance), (10, 2));
+    /// # Ok::<(), dthrottle::Error>(())
+    /// ```
     pub fn top(&self, count: usize) -> Vec<TopBucket> {
         top(self.host(), &self.domains, count)
     }
 
-    /// Starts the exchange with the cluster in this process, unless it has started: otherwise the
-    /// first check does. Without a cluster there is nothing to start.
+    /// Starts the exchange with the cluster in this process. Otherwise the first check starts it. Does
+    /// nothing if the throttle is not in a cluster.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] after [`Throttle::close`].
     pub fn start(&self) -> Result<()> {
         self.default.check_open()?;
         if let Some(node) = self.node() {
@@ -99,19 +141,38 @@ impl Throttle {
         Ok(())
     }
 
-    /// Ends the exchange in this process for good, and waits for nothing: another process of the
-    /// table goes on with it. Checks go on as before. For processes that only finish what they
-    /// have begun.
+    /// Permanently stops the exchange in this process, without waiting for its thread. Another
+    /// process of the table takes over the exchange. Checks continue to work. Use it in a process
+    /// that is about to end.
     pub fn stop(&self) {
         if let Some(node) = self.node() {
             node.disable();
         }
     }
 
-    /// The same table and counters under the rules of another configuration: no bucket is lost,
-    /// whatever kind of table it is, and what the configuration says about the table is left out of
-    /// account. In a cluster the exchange starts anew. This throttle, its clones and its domains go
-    /// on with the old rules, and are meant to be dropped.
+    /// Returns a throttle with the rules of another configuration on the same table, with the same
+    /// counters. No bucket is lost, whatever kind of table it is. The settings of the table in `config`
+    /// are ignored. In a cluster the exchange is restarted.
+    ///
+    /// This throttle, its clones and its domains keep the old rules. Drop them when they are no longer
+    /// needed.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] if the configuration is invalid, if it adds or removes the cluster, or if
+    /// it changes the cluster's secret. [`ErrorKind::Closed`] after [`Throttle::close`].
+    ///
+    /// ```
+    /// use dthrottle::{Config, ManualClock, Rule, Throttle};
+    ///
+    /// let throttle = Throttle::builder().rule(Rule::per_hour(10)).clock(ManualClock::new()).build()?;
+    /// assert_eq!(throttle.check("alice")?.remaining, 9);
+    /// let mut config = Config::default();
+    /// config.add_rule(Config::DEFAULT, Rule::per_hour(5));
+    /// let throttle = throttle.reload(config)?;
+    /// assert_eq!(throttle.peek("alice")?.remaining, 5);
+    /// # Ok::<(), dthrottle::Error>(())
+    /// ```
     pub fn reload(&self, config: Config) -> Result<Throttle> {
         self.default.check_open()?;
         let throttle = rebuild(self, config)?;
@@ -122,10 +183,10 @@ impl Throttle {
         Ok(throttle)
     }
 
-    /// Ends the throttle: every later check, refund, reset, charge or look-up of a domain, on any
-    /// clone or domain, is a `closed` error.
+    /// Closes the throttle, its clones and its domains. Later calls return errors of the kind
+    /// [`ErrorKind::Closed`].
     pub fn close(&self) {
-        // Relaxed: nothing else is published with it.
+        // Relaxed: no other data is published with it.
         self.host().closed.store(true, Ordering::Relaxed);
         if let Some(node) = self.node() {
             node.stop();
@@ -154,9 +215,9 @@ mod tests {
     use super::*;
     use crate::{ManualClock, Rule, TableConfig};
 
-    /// A few lines, and many tags in debt: somebody has to go, and it is counted.
+    /// A table with few lines, and many tags that are not full.
     #[test]
-    fn a_full_table_forgets_and_counts_it() {
+    fn a_full_table_evicts_buckets_and_counts_them() {
         let builder = Throttle::builder().rule(Rule::per_second(1)).clock(ManualClock::new());
         let throttle = builder.table(TableConfig::private().tags(1)).build().unwrap();
         assert!((0..1000_u32).all(|tag| throttle.allow(tag.to_le_bytes()).unwrap()));
@@ -164,9 +225,10 @@ mod tests {
         assert_eq!((stats.buckets, stats.evicted, stats.failed_open), (8, 992, 0));
     }
 
-    /// As Smockron's master counts: with a burst of ten the eleventh is one interval too early.
+    /// The figures of Smockron's master: with a burst of ten, the eleventh request is one interval
+    /// too early.
     #[test]
-    fn what_is_charged_becomes_debt() {
+    fn charges_beyond_the_burst_become_debt() {
         let clock = ManualClock::new();
         let rules = [Rule::per_second(1).burst(10), Rule::per_minute(60).burst(11)];
         let builder = Throttle::builder().domain("two", rules).clock(clock.clone());
@@ -179,10 +241,12 @@ mod tests {
         assert_eq!(two.charge("b", 10).unwrap().as_millis(), 0);
     }
 
-    /// However long the bucket was full before, and whatever a hit is worth.
+    /// However long the bucket was full before, and however many units a hit has.
     #[test]
-    fn peers_hear_of_what_is_charged_and_no_more() {
-        for (burst, units, told) in [(10, 3, 3), (10, 25, 25), (10_000_000, 1_530_000, 1_530_000)] {
+    fn charged_units_are_reported_to_peers_once() {
+        for (burst, units, expected) in
+            [(10, 3, 3), (10, 25, 25), (10_000_000, 1_530_000, 1_530_000)]
+        {
             let clock = ManualClock::new();
             let rule = Rule::per_second(1).burst(burst);
             let table = TableConfig::private().clustered().tags(1);
@@ -196,13 +260,13 @@ mod tests {
                 throttle.charge("a", units).unwrap();
                 let mut sum = 0;
                 exchange.drain(now, false, |_, _| true, |entry| sum += entry.hits * entry.quantum);
-                assert!(sum.abs_diff(told) < 153, "{sum} of {told}");
+                assert!(sum.abs_diff(expected) < 153, "{sum} of {expected} units reported");
             }
         }
     }
 
     #[test]
-    fn other_rules_on_the_same_table() {
+    fn reload_keeps_buckets_and_counters() {
         let clock = ManualClock::new();
         let builder = Throttle::builder().rule(Rule::per_second(1).burst(10)).clock(clock);
         let old = builder.table(TableConfig::private()).build().unwrap();
@@ -211,7 +275,7 @@ mod tests {
         }
         let config = Config::from_toml("rate = '1/s'\nburst = 5\n[domains.more]\nrate = 1\n");
         let new = old.reload(config.unwrap()).unwrap();
-        // Of ten four were used: six are left, and five fit.
+        // Six of ten units are left, which is cut to the new burst of five.
         assert_eq!(new.peek("a").unwrap().remaining, 5);
         assert!(new.domain("more").is_ok());
         assert_eq!(new.stats().allowed, 4);
@@ -220,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_that_loses_every_rule_is_an_error() {
+    fn a_reload_without_rules_is_an_error() {
         let builder = Throttle::builder().rule(Rule::per_second(1)).clock(ManualClock::new());
         let old = builder.build().unwrap();
         assert!(old.allow("a").unwrap());
@@ -233,7 +297,8 @@ mod tests {
         assert!(new.allow("a").unwrap());
     }
 
-    /// Decades after the first reading a bucket has no more ticks: what passes is counted.
+    /// Decades after the first reading of the clock, a bucket has no more ticks. Checks that pass
+    /// are then counted as failed open.
     #[test]
     fn checks_after_the_last_tick_are_counted_as_failed_open() {
         let clock = ManualClock::new();
@@ -251,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_many() {
+    fn the_default_table_has_room_for_200_000_tags() {
         let builder = Throttle::builder().rule(Rule::per_second(1)).clock(ManualClock::new());
         let throttle = builder.build().unwrap();
         assert!((0..200_000_u32).all(|tag| throttle.allow(tag.to_le_bytes()).unwrap()));

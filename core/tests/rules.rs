@@ -111,7 +111,7 @@ fn a_table_with_all_rules_in_use_is_an_error_until_some_are_released() {
             message.contains("all 4094 rules that the table has room for are in use"),
             "{message}"
         );
-        assert!(message.contains("give fewer rules, or a table of another name"), "{message}");
+        assert!(message.contains("use fewer rules, or a table with another name"), "{message}");
         assert!(reload(1, MAX_CONFIG_RULES).is_ok(), "known rules need no room");
         assert!(first.allow("tag").unwrap());
         drop(held.pop());

@@ -1,9 +1,10 @@
-//! One check under all rules of a domain: look at every bucket, take from all or from none, and
-//! put the answer together.
+//! One check under all rules of a domain. It reads every bucket, takes from all or from none, and
+//! computes the decision.
 //!
-//! With one rule the whole check is one atomic step. With several: look at all, then take from
-//! each; if a bucket was emptied in between, what was taken is given back and the check is
-//! refused. So alone it is exact, and in a race it is off by at most the checks in flight.
+//! Under one rule, the whole check is one atomic step. Under several rules, it first reads all
+//! buckets and then takes from each. If a bucket was emptied in between, it gives back what it took
+//! and refuses the check. So a check without races is exact, and in a race the error is at most the
+//! checks in flight.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::table::{BucketUpdate, Key};
 /// The most rules of a domain.
 pub(crate) const MAX_RULES: usize = 16;
 
-/// Asks and takes: the decision.
+/// Checks, takes the units if the check passes, and returns the decision.
 #[inline(always)]
 pub(crate) fn check(domain: &Inner, tag: &[u8], options: CheckOptions) -> Decision {
     match domain.rules.as_slice() {
@@ -25,7 +26,7 @@ pub(crate) fn check(domain: &Inner, tag: &[u8], options: CheckOptions) -> Decisi
     }
 }
 
-/// Asks and takes: yes or no.
+/// Checks, takes the units if the check passes, and returns whether it passes.
 #[inline(always)]
 pub(crate) fn allow(domain: &Inner, tag: &[u8], options: CheckOptions) -> bool {
     match domain.rules.as_slice() {
@@ -44,7 +45,7 @@ fn allow_several(domain: &Inner, tag: &[u8], options: CheckOptions) -> bool {
     Check::of_several(domain, tag, options).take_several().allowed()
 }
 
-/// Asks only.
+/// Computes the decision without taking units.
 pub(crate) fn peek(domain: &Inner, tag: &[u8], options: CheckOptions) -> Decision {
     match domain.rules.as_slice() {
         [rule] => Check::of_one(domain, rule, tag, options).peek().decision(),
@@ -52,31 +53,31 @@ pub(crate) fn peek(domain: &Inner, tag: &[u8], options: CheckOptions) -> Decisio
     }
 }
 
-/// A check under way, with room for N rules on the stack. Cold functions take copies, so that the hot
-/// path keeps it in registers.
+/// A check in progress, with space for N rules on the stack. Cold functions get copies of it, so
+/// that the hot path can keep it in registers.
 #[derive(Clone, Copy)]
 pub(crate) struct Check<'a, const N: usize> {
     domain: &'a Inner,
     options: CheckOptions,
-    /// Nanoseconds, as all times here.
+    /// The time of the check in nanoseconds, like all times in this file.
     now: u64,
-    /// The end of the longest wait.
+    /// The end of the longest delay.
     latest: u64,
     keys: [Key; N],
 }
 
-/// How a check ended.
+/// The evaluation of a check.
 pub(crate) struct Evaluation<'a, const N: usize> {
     domain: &'a Inner,
     options: CheckOptions,
     now: u64,
-    /// The buckets, after the check.
+    /// The TATs of the buckets after the check.
     tats: [Tat; N],
-    /// Whether the units granted have been taken from the buckets.
+    /// Whether the granted units have been taken from the buckets.
     taken: bool,
-    /// Units granted; none: refused.
+    /// Units granted. `None` if the check is refused.
     granted: Option<u64>,
-    /// One bit a rule.
+    /// One bit for each rule that refused.
     refused: u32,
 }
 
@@ -86,17 +87,17 @@ impl<'a> Check<'a, 1> {
         Check::at(domain, domain.host.now(), [rule.key(tag)], options)
     }
 
-    /// Asks and takes under one rule.
+    /// Checks and takes under one rule.
     #[inline(always)]
     pub(crate) fn take(self, rule: &ActiveRule) -> Evaluation<'a, 1> {
         self.take_at_once(rule).unwrap_or_else(|| self.take_one(rule))
     }
 
-    /// The fast path of `take_one`: no peers and enough units. `None`: it is another case, and
-    /// nothing was done.
+    /// The fast path of `take_one`, for tables without peers and checks that pass. Returns `None`
+    /// in any other case, without a change.
     ///
-    /// With it `allow` of a hot tag takes 296 instructions and `check` 448; with `take_one` inlined in
-    /// its place, 379 and 636.
+    /// With it, `allow` of a tag in the cache takes 296 instructions and `check` 448. With
+    /// `take_one` inlined instead, they take 379 and 636.
     #[inline(always)]
     fn take_at_once(self, rule: &ActiveRule) -> Option<Evaluation<'a, 1>> {
         let (Check { domain, options, .. }, scale) = (self, &rule.scale);
@@ -142,14 +143,14 @@ impl<'a> Check<'a, MAX_RULES> {
         Check::at(domain, domain.host.now(), keys, options)
     }
 
-    /// Asks and takes under any number of rules.
+    /// Checks and takes under any number of rules.
     pub(crate) fn take_several(self) -> Evaluation<'a, MAX_RULES> {
         let evaluation = self.commit(self.peek());
         self.count(&evaluation);
         evaluation
     }
 
-    /// Takes what a look granted, if it is still there, or charges the refusal.
+    /// Takes what `peek` granted, if it is still available. Otherwise charges the refusal.
     fn commit(&self, mut evaluation: Evaluation<'a, MAX_RULES>) -> Evaluation<'a, MAX_RULES> {
         if let Some(units) = evaluation.granted {
             evaluation.taken = true;
@@ -169,7 +170,8 @@ impl<'a> Check<'a, MAX_RULES> {
         evaluation
     }
 
-    /// Takes from every rule, or from none; then returns which one ran out in between.
+    /// Takes from every rule, or from none. Returns the index of a rule whose bucket was emptied in
+    /// between.
     fn take_from_each(&self, units: u64, tats: &mut [Tat; MAX_RULES]) -> Result<(), usize> {
         for (i, rule) in self.domain.rules.iter().enumerate() {
             let needed = self.options.needed(rule.burst()).min(units);
@@ -188,13 +190,13 @@ impl<'a> Check<'a, MAX_RULES> {
 }
 
 impl<'a, const N: usize> Check<'a, N> {
-    /// A check whose keys are known.
+    /// Creates a check with known keys.
     #[inline(always)]
     pub(crate) fn at(domain: &'a Inner, now: u64, keys: [Key; N], options: CheckOptions) -> Self {
         Check { domain, options, now, latest: now.saturating_add(options.max_delay), keys }
     }
 
-    /// Asks only.
+    /// Evaluates the check without taking units.
     pub(crate) fn peek(&self) -> Evaluation<'a, N> {
         let mut evaluation = self.evaluation();
         let mut granted = self.options.cost;
@@ -214,7 +216,7 @@ impl<'a, const N: usize> Check<'a, N> {
         evaluation
     }
 
-    /// Counts a check that took what it could.
+    /// Updates the statistics after a check that takes units.
     fn count(&self, evaluation: &Evaluation<'a, N>) {
         let counters = &self.domain.host.counters;
         if let (None, Some(pacing)) = (evaluation.granted, &self.domain.host.pacing) {
@@ -235,8 +237,8 @@ impl<'a, const N: usize> Check<'a, N> {
         }
     }
 
-    /// One atomic step on a bucket: takes the units that `grant` returns, or those that a refusal
-    /// costs, if it does. Returns the bucket after it, and what was granted.
+    /// One atomic step on a bucket. Takes the units that `grant` returns, or else `refusal`.
+    /// Returns the new TAT and the granted units.
     #[inline(always)]
     fn step(
         &self,
@@ -258,16 +260,16 @@ impl<'a, const N: usize> Check<'a, N> {
         })
     }
 
-    /// What a refusal costs under a rule. A check that is partial or allows debt may ask for any
-    /// number: the burst is the most that it could have needed.
+    /// The units that a refused check is charged under a rule. The cost of a partial check or one
+    /// that allows debt may be above the burst, but the charge is not.
     #[inline]
     fn refused_units(&self, rule: &ActiveRule) -> Option<u64> {
         rule.charge_refused.then(|| self.options.cost.min(rule.burst()))
     }
 
-    /// When the check may pass under a rule. What peers admitted may not have been heard of yet,
-    /// so that a bucket's TAT may be too early here or, when it is heard of later, too late: that
-    /// much is forgiven.
+    /// The window in which the check may pass under a rule. Reports of peers arrive late, so the
+    /// bucket's TAT may be too early now, and too late when the report arrives. The tolerance makes
+    /// up for that.
     #[inline(always)]
     fn window(&self, rule: &ActiveRule, key: Key) -> TickWindow {
         let host = &self.domain.host;
@@ -293,7 +295,7 @@ impl<'a, const N: usize> Check<'a, N> {
     }
 }
 
-/// The units that a rule grants; none: it refuses.
+/// The units that a rule grants. `None` if it refuses.
 #[inline(always)]
 fn grant(options: CheckOptions, scale: &Scale, tat: Tat, window: TickWindow) -> Option<u64> {
     if !options.partial {
@@ -314,7 +316,7 @@ impl<const N: usize> Evaluation<'_, N> {
             return Decision::unlimited(self.options.cost);
         };
         let (delay, retry_after) = match self.granted {
-            // Dry run delays nothing: the delay is reported as the time to retry.
+            // Dry run does not delay. The delay is reported as the time to retry.
             Some(_) if self.domain.dry_run => (0, self.delay()),
             Some(_) => (self.delay(), 0),
             None => (0, self.longest(|scale, tat| self.retry_after(scale, tat))),
@@ -338,7 +340,8 @@ impl<const N: usize> Evaluation<'_, N> {
         }
     }
 
-    /// Whether a bucket had no ticks left to count what was granted. A debt may end there, too.
+    /// Returns true if a bucket could not count all granted units, because it reached the greatest
+    /// TAT. A debt may also end there.
     fn is_uncounted(&self) -> bool {
         let granted = self.granted.is_some_and(|units| units > 0);
         let mut buckets = self.domain.rules.iter().zip(self.tats);
@@ -348,21 +351,21 @@ impl<const N: usize> Evaluation<'_, N> {
             })
     }
 
-    /// Whether only dry run lets it go on, or go on at once.
+    /// Returns true if the check was allowed, or allowed without a delay, only because of dry run.
     fn is_dry_run_only(&self) -> bool {
         self.domain.dry_run && (self.granted.is_none() || self.delay() > 0)
     }
 
-    /// The delay until the turn of what was granted, as if there were no dry run.
+    /// The delay of the granted units, as if there were no dry run.
     #[inline]
     fn delay(&self) -> u64 {
-        // Nothing was waited for, so every turn has come.
+        // Without `max_delay`, all granted units were available.
         if self.options.max_delay == 0 {
             return 0;
         }
         let delay = match self.granted {
             Some(units) if self.taken => self.longest(|scale, tat| {
-                // Only the units needed are waited for, not those that became debt.
+                // The delay is that of the needed units, not of the debt.
                 let debt = units - units.min(self.options.needed(scale.burst()));
                 scale.wait(scale.refund(tat, debt), self.now)
             }),
@@ -371,11 +374,11 @@ impl<const N: usize> Evaluation<'_, N> {
             }),
             None => 0,
         };
-        // With tolerance a check may pass before its turn.
+        // With tolerance, a check may pass before its time.
         delay.min(self.options.max_delay)
     }
 
-    /// The longest of some time over all rules.
+    /// The longest time over all rules.
     fn longest(&self, time: impl Fn(&Scale, Tat) -> u64) -> u64 {
         let buckets = self.domain.rules.iter().zip(self.tats);
         buckets.map(|(rule, tat)| time(&rule.scale, tat)).max().unwrap_or(0)
@@ -385,7 +388,7 @@ impl<const N: usize> Evaluation<'_, N> {
     fn deciding_rule(&self) -> Option<usize> {
         let rules = self.domain.rules.iter().zip(self.tats).enumerate();
         match self.granted {
-            // min_by_key keeps the first of equals.
+            // `min_by_key` returns the first of equal elements.
             Some(_) => rules.min_by_key(|(_, (rule, tat))| {
                 let remaining = rule.scale.balance(*tat, self.now).max(0);
                 (remaining, rule.scale.burst())

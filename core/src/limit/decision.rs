@@ -1,14 +1,23 @@
-//! The question a check asks, and the answer it gets.
+//! The options of a check, and its decision.
 
 use std::time::Duration;
 
-/// The limit and remaining of a domain without rules.
+/// The value of [`Decision::limit`] and [`Decision::remaining`] in a domain without rules.
 pub const UNLIMITED: u64 = u64::MAX;
 
-/// The cost of a call that names none.
+/// The cost of a call that does not give one: one unit.
 pub const DEFAULT_COST: u64 = 1;
 
-/// What a check asks for: a cost, and how far it may bend.
+/// Options of a check.
+///
+/// ```
+/// use dthrottle::{CheckOptions, ManualClock, Rule, Throttle};
+///
+/// let throttle = Throttle::builder().rule(Rule::per_second(10)).clock(ManualClock::new()).build()?;
+/// let decision = throttle.check_with("alice", CheckOptions::cost(4))?;
+/// assert_eq!((decision.granted, decision.remaining), (4, 6));
+/// # Ok::<(), dthrottle::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckOptions {
     pub(crate) cost: u64,
@@ -19,32 +28,68 @@ pub struct CheckOptions {
 }
 
 impl CheckOptions {
-    /// Ask for so many units.
+    /// Checks a cost in units. A cost of 0 takes nothing, and passes unless the bucket is in debt.
     pub fn cost(cost: u64) -> CheckOptions {
         CheckOptions { cost, max_delay: 0, partial: false, allow_debt: false }
     }
 
-    /// Be allowed also when the turn comes within this time; [`Decision::delay`] says when.
+    /// Also allows the check if the units become available within this time. The units are taken at
+    /// once, and [`Decision::delay`] is the time that the caller must wait before it proceeds. A caller
+    /// that gives up must call [`Domain::refund`](crate::Domain::refund).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use dthrottle::{CheckOptions, ManualClock, Rule, Throttle};
+    ///
+    /// let throttle = Throttle::builder().rule(Rule::per_second(1)).clock(ManualClock::new()).build()?;
+    /// let options = CheckOptions::default().max_delay(Duration::from_secs(2));
+    /// let delays = [(); 3].map(|()| throttle.check_with("alice", options).unwrap().delay.as_secs());
+    /// assert_eq!(delays, [0, 1, 2]);
+    /// assert!(!throttle.check_with("alice", options)?.allowed);
+    /// # Ok::<(), dthrottle::Error>(())
+    /// ```
     #[must_use]
     pub fn max_delay(self, delay: Duration) -> CheckOptions {
         CheckOptions { max_delay: u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX), ..self }
     }
 
-    /// Take as many units as there are, if not all; [`Decision::granted`] says how many.
+    /// If not all units are available, takes as many as there are. [`Decision::granted`] is their
+    /// number. The check is allowed if at least one unit is granted.
+    ///
+    /// ```
+    /// use dthrottle::{CheckOptions, ManualClock, Rule, Throttle};
+    ///
+    /// let throttle = Throttle::builder().rule(Rule::per_second(10)).clock(ManualClock::new()).build()?;
+    /// let decision = throttle.check_with("bulk", CheckOptions::cost(500).partial(true))?;
+    /// assert_eq!(decision.granted, 10);
+    /// # Ok::<(), dthrottle::Error>(())
+    /// ```
     #[must_use]
     pub fn partial(self, partial: bool) -> CheckOptions {
         CheckOptions { partial, ..self }
     }
 
-    /// Allow a cost above the burst: the check then needs a full bucket of that rule and leaves it
-    /// in debt, in one atomic step. The cost counts as at most 2^40 units. Has no effect together
-    /// with [`CheckOptions::partial`].
+    /// Allows a cost above the burst. Such a check needs a full bucket and puts it in debt, in one
+    /// atomic step. A cost above 2^40 counts as 2^40 units. Has no effect together with
+    /// [`CheckOptions::partial`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use dthrottle::{CheckOptions, ManualClock, Rule, Throttle};
+    ///
+    /// let throttle = Throttle::builder().rule(Rule::per_second(10)).clock(ManualClock::new()).build()?;
+    /// let decision = throttle.check_with("export", CheckOptions::cost(25).allow_debt(true))?;
+    /// assert!(decision.allowed);
+    /// assert_eq!(decision.balance, -15);
+    /// assert_eq!(throttle.check("export")?.retry_after, Duration::from_millis(1600));
+    /// # Ok::<(), dthrottle::Error>(())
+    /// ```
     #[must_use]
     pub fn allow_debt(self, allow_debt: bool) -> CheckOptions {
         CheckOptions { allow_debt, ..self }
     }
 
-    /// The units that must be available under a rule of this burst, unless the check is partial.
+    /// The units that must be available under a rule with this burst. Not for partial checks.
     #[inline]
     pub(crate) fn needed(&self, burst: u64) -> u64 {
         if self.allow_debt { self.cost.min(burst) } else { self.cost }
@@ -52,7 +97,7 @@ impl CheckOptions {
 }
 
 impl Default for CheckOptions {
-    /// Ask for one unit, now.
+    /// A cost of one unit, without delay.
     fn default() -> CheckOptions {
         CheckOptions::cost(DEFAULT_COST)
     }
@@ -60,8 +105,9 @@ impl Default for CheckOptions {
 
 crate::records!(Decision, crate::records::define, Copy);
 
-/// Sets every field, so that no later one is forgotten.
-macro_rules! nothing_limited {
+/// Defines a record with every field unlimited. Fails to compile if the list gets a field of an
+/// unknown kind.
+macro_rules! define_unlimited {
     ([] $(#[$about:meta])+ $record:ident, first $first:literal {
         $($(#[$doc:meta])+ $field:ident: $kind:ident,)*
     }) => {
@@ -71,10 +117,10 @@ macro_rules! nothing_limited {
     };
 }
 
-crate::records!(Decision, nothing_limited);
+crate::records!(Decision, define_unlimited);
 
 impl Decision {
-    /// The answer of a domain without rules, and of a throttle that fails open.
+    /// The decision of a domain without rules, and of a throttle that fails open.
     pub fn unlimited(granted: u64) -> Decision {
         Decision { allowed: true, granted, ..Decision::EMPTY }
     }

@@ -15,7 +15,16 @@ const LONGEST: u128 = 100 * 365 * DAY as u128;
 /// Ends every error message about a rate.
 const EXAMPLE: &str = r#"write a rate like "100/s", "5 per 2 minutes" or "1000/hour""#;
 
-/// Units per time: `count` every `period`.
+/// A rate: `count` units every `period`, as an exact fraction.
+///
+/// ```
+/// use std::time::Duration;
+/// use dthrottle::Rate;
+///
+/// let rate = Rate::parse("6 per 2 minutes").unwrap();
+/// assert_eq!(rate, Rate::new(3, Duration::from_secs(60)));
+/// assert_eq!(Rate::from_number(0.5), Rate::parse("1 per 2 s"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rate {
     /// Units, in lowest terms with `period_ns`.
@@ -27,14 +36,20 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// `count` units every `period`. An impossible rate is reported when the throttle is built.
+    /// Creates a rate of `count` units every `period`. An invalid rate is reported by
+    /// [`Builder::build`](crate::Builder::build).
     pub fn new(count: u64, period: Duration) -> Rate {
         let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
         let divisor = gcd(count.into(), period_ns.into()).max(1) as u64;
         Rate { count: count / divisor, period_ns: period_ns / divisor, written: count }
     }
 
-    /// Reads a rate such as `"100/s"` or `"5 per 2 minutes"`.
+    /// Parses a rate such as `"100/s"` or `"5 per 2 minutes"`.
+    ///
+    /// # Errors
+    ///
+    /// A message, if the text is not a rate, the rate is above 10^9 per second, or the period or
+    /// the time of one unit is above 100 years.
     pub fn parse(text: &str) -> Result<Rate, String> {
         let fault = |what: &str| format!("{}: {what}; {EXAMPLE}", quoted(text));
         let mut rest = Scanner(text.trim());
@@ -50,7 +65,7 @@ impl Rate {
         Rate::from_fraction(count, number, unit).map_err(|what| fault(&what))
     }
 
-    /// A rate in units per second.
+    /// Creates a rate of `number` units per second.
     ///
     /// # Errors
     ///
@@ -120,12 +135,12 @@ impl Rate {
         })
     }
 
-    /// Units, in lowest terms with [`Rate::period_ns`].
+    /// The units of the fraction, in lowest terms with [`Rate::period_ns`].
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Nanoseconds, in lowest terms with [`Rate::count`].
+    /// The nanoseconds of the fraction, in lowest terms with [`Rate::count`].
     pub fn period_ns(&self) -> u64 {
         self.period_ns
     }

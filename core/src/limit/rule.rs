@@ -1,20 +1,36 @@
-//! A rule: rate + burst, and what it does with refused checks.
+//! Rules: a rate, a burst, and whether refused checks are charged.
 
 use std::time::Duration;
 
 use crate::limit::bucket::Scale;
 use crate::limit::rate::{Burst, Rate};
 
-/// The rate of a domain that shall have no rules.
+/// The rate of a domain without rules.
 const UNLIMITED: &str = "unlimited";
-/// The error about that rate in any other place.
+/// The error if that rate has a burst, a name or other settings.
 const UNLIMITED_ALONE: &str = "\"unlimited\" stands alone, without burst, name or charge_refused, and \
                                not in a list of rules; write a rate like \"100/s\"";
 
 /// A rate and a burst, with a name that is unique in its domain.
 ///
-/// Mistakes are reported when the throttle is built, so that rules chain:
-/// `Rule::per_second(100).burst(200)`.
+/// Every tag has its own bucket. The bucket holds up to `burst` units and fills at the rate. A check
+/// takes its cost out of the bucket.
+///
+/// Errors in a rule are reported by [`Builder::build`](crate::Builder::build), so methods can be
+/// chained.
+///
+/// ```
+/// use std::time::Duration;
+/// use dthrottle::{ManualClock, Rule, Throttle};
+///
+/// let rule = Rule::per_second(10).burst(3).name("steady");
+/// let clock = ManualClock::new();
+/// let throttle = Throttle::builder().rule(rule).clock(clock.clone()).build()?;
+/// assert_eq!((0..5).filter(|_| throttle.allow("alice").unwrap()).count(), 3);
+/// clock.advance(Duration::from_millis(100));
+/// assert_eq!((0..5).filter(|_| throttle.allow("alice").unwrap()).count(), 1);
+/// # Ok::<(), dthrottle::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     pub(crate) name: Option<String>,
@@ -30,13 +46,13 @@ pub(crate) struct RuleFieldError {
 }
 
 impl Rule {
-    /// A rule of this rate, whose burst is the rate's count.
+    /// Creates a rule with this rate. Its burst is the count of the rate.
     pub fn new(rate: Rate) -> Rule {
         Rule::from_parts(Ok(rate))
     }
 
-    /// A rule from a rate such as `"100/s"` or `"5 per 2 minutes"`, or [`Rule::unlimited`] from
-    /// `"unlimited"`.
+    /// Creates a rule from a rate such as `"100/s"` or `"5 per 2 minutes"`, or [`Rule::unlimited`]
+    /// from `"unlimited"`. `docs/semantics.md` defines the grammar.
     pub fn parse(rate: &str) -> Rule {
         match rate.trim() {
             UNLIMITED => Rule::unlimited(),
@@ -44,8 +60,8 @@ impl Rule {
         }
     }
 
-    /// Says that a domain without rules is meant to allow everything. A throttle needs at least one
-    /// rule, or this.
+    /// Creates the rule of a domain that allows everything. A throttle needs at least one other rule, or
+    /// this.
     ///
     /// ```
     /// use dthrottle::{Rule, Throttle};
@@ -63,17 +79,17 @@ impl Rule {
         *self == Rule::unlimited()
     }
 
-    /// `count` units a second.
+    /// Creates a rule of `count` units per second. Its burst is `count`.
     pub fn per_second(count: u64) -> Rule {
         Rule::new(Rate::new(count, Duration::from_secs(1)))
     }
 
-    /// `count` units a minute.
+    /// Creates a rule of `count` units per minute. Its burst is `count`.
     pub fn per_minute(count: u64) -> Rule {
         Rule::new(Rate::new(count, Duration::from_secs(60)))
     }
 
-    /// `count` units an hour.
+    /// Creates a rule of `count` units per hour. Its burst is `count`.
     pub fn per_hour(count: u64) -> Rule {
         Rule::new(Rate::new(count, Duration::from_secs(3600)))
     }
@@ -82,37 +98,39 @@ impl Rule {
         Rule { name: None, rate, burst: Ok(Burst::OfRate), charge_refused: false }
     }
 
-    /// The size of the bucket in units.
+    /// Sets the burst in units, from 1 to 2^40.
     #[must_use]
     pub fn burst(self, units: u64) -> Rule {
         Rule { burst: Ok(Burst::Count(units)), ..self }
     }
 
-    /// The size of the bucket as text: a whole number, or a duration such as `"10s"`.
+    /// Sets the burst as text: a whole number such as `"10"`, or a duration such as `"10s"`, which
+    /// means the units that the rate gives in that time.
     #[must_use]
     pub fn parse_burst(self, text: &str) -> Rule {
         Rule { burst: Burst::parse(text), ..self }
     }
 
-    /// The size of the bucket as the units that the rate gives in this time.
+    /// Sets the burst to the units that the rate gives in this time.
     #[must_use]
     pub fn burst_time(self, time: Duration) -> Rule {
         Rule { burst: Ok(Burst::from_time(time)), ..self }
     }
 
-    /// The name; without one it is `rule1`, `rule2`, ... by position.
+    /// Sets the name. The default is `rule1`, `rule2` and so on, by position in the domain.
     #[must_use]
     pub fn name(self, name: impl Into<String>) -> Rule {
         Rule { name: Some(name.into()), ..self }
     }
 
-    /// Whether refused checks are charged to this rule as well.
+    /// Sets whether refused checks are charged to this rule as well, so that a client that does not
+    /// slow down stays refused. The default is false.
     #[must_use]
     pub fn charge_refused(self, charge: bool) -> Rule {
         Rule { charge_refused: charge, ..self }
     }
 
-    /// The rule made ready for arithmetic, or what is wrong with it.
+    /// Prepares the rule for arithmetic. Returns an error if the rule is invalid.
     pub(crate) fn scale(&self) -> Result<Scale, RuleFieldError> {
         let fault = |key| move |message| RuleFieldError { key, message };
         let rate = self.rate.clone().map_err(fault("rate"))?;

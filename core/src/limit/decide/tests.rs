@@ -1,4 +1,4 @@
-//! Lost races, and tolerance where peers have a say.
+//! Lost races, and the tolerance for late reports.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ fn throttle(first: Rule, second: Rule) -> Throttle {
     builder.clock(ManualClock::new()).build().unwrap()
 }
 
-/// A bucket that is emptied between looking and taking: nothing may stay taken elsewhere.
+/// A bucket is emptied between reading and taking. The other bucket must get its units back.
 #[test]
-fn a_lost_race_gives_everything_back() {
+fn a_lost_race_gives_back_every_unit() {
     let throttle = throttle(Rule::per_second(1).burst(20), Rule::per_second(1).burst(10));
     let check = Check::of_several(&throttle.0, b"tag", CheckOptions::cost(8));
     let peeked = check.peek();
     assert_eq!(peeked.granted, Some(8));
-    // Another thread is faster.
+    // Another thread takes units first.
     assert!(throttle.check_with("tag", CheckOptions::cost(3)).unwrap().allowed);
     let decision = check.commit(peeked).decision();
     assert!(!decision.allowed);
@@ -25,11 +25,11 @@ fn a_lost_race_gives_everything_back() {
     assert_eq!(decision.retry_after, Duration::from_secs(1));
     let after = throttle.peek_with("tag", CheckOptions::cost(7)).unwrap();
     assert!(after.allowed && after.balance == 7);
-    assert_eq!(after.reset_after, Duration::from_secs(3), "also under the other rule");
+    assert_eq!(after.reset_after, Duration::from_secs(3), "the other rule got its units back");
 }
 
 #[test]
-fn a_lost_race_is_a_refusal_that_costs() {
+fn a_lost_race_is_charged_like_a_refusal() {
     let first = Rule::per_second(1).burst(20).charge_refused(true);
     let throttle = throttle(first, Rule::per_second(1).burst(10));
     let check = Check::of_several(&throttle.0, b"tag", CheckOptions::cost(8));
@@ -40,7 +40,7 @@ fn a_lost_race_is_a_refusal_that_costs() {
 }
 
 #[test]
-fn a_lost_race_gives_back_the_debt() {
+fn a_lost_race_gives_back_a_debt() {
     let throttle = throttle(Rule::per_second(1).burst(20), Rule::per_second(1).burst(10));
     let check = Check::of_several(&throttle.0, b"tag", CheckOptions::cost(30).allow_debt(true));
     let peeked = check.peek();
@@ -52,7 +52,7 @@ fn a_lost_race_gives_back_the_debt() {
 }
 
 #[test]
-fn a_debt_beyond_what_a_bucket_holds_is_clamped() {
+fn a_debt_beyond_the_greatest_tat_is_clamped() {
     let builder = Throttle::builder().rule(Rule::per_hour(1).burst(3));
     let throttle = builder.clock(ManualClock::new()).build().unwrap();
     let decision =
@@ -65,7 +65,7 @@ fn a_debt_beyond_what_a_bucket_holds_is_clamped() {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A table that is exchanged, and a rule of a unit a second with a burst of 2 that knows tolerance.
+/// An exchanged table, and a rule of one unit per second with a burst of 2 and a tolerance.
 struct TestDomain {
     clock: ManualClock,
     throttle: Throttle,
@@ -90,39 +90,43 @@ impl TestDomain {
     fn start_exchange(&self) {
         let exchange = self.throttle.exchange();
         exchange.keep_alive(exchange.now());
-        // There are peers, however near.
+        // Tolerance applies only if there is slack, however small.
         exchange.set_slack(1);
     }
 
-    /// How many pass at once.
+    /// Number of checks that pass at once.
     fn passes(&self, tag: &str) -> usize {
         (0..100).take_while(|_| self.domain.allow(tag).unwrap()).count()
     }
 }
 
 #[test]
-fn tolerance_lets_pass_what_would_pass_that_much_later() {
+fn tolerance_allows_checks_that_would_pass_that_much_later() {
     let test = TestDomain::new(3 * SECOND, false);
-    assert_eq!(test.passes("alone"), 2, "nobody to wait for");
+    assert_eq!(test.passes("alone"), 2, "the table is not exchanged");
     let exchange = test.throttle.exchange();
     exchange.keep_alive(exchange.now());
-    assert_eq!(test.passes("without peers"), 2, "nobody is there");
+    assert_eq!(test.passes("without peers"), 2, "no slack is set");
     test.start_exchange();
     test.throttle.exchange().set_slack(4 * SECOND);
     assert_eq!(test.passes("tag"), 5);
     let refused = test.domain.check("tag").unwrap();
     assert_eq!((refused.balance, refused.remaining), (-3, 0));
-    assert_eq!(refused.retry_after, Duration::from_secs(4), "as if there were no tolerance");
+    assert_eq!(
+        refused.retry_after,
+        Duration::from_secs(4),
+        "the tolerance does not shorten retry_after"
+    );
     assert_eq!(refused.reset_after, Duration::from_secs(5));
     test.clock.advance(Duration::from_secs(1));
-    assert_eq!(test.passes("tag"), 1, "the rate is as it was");
+    assert_eq!(test.passes("tag"), 1, "the rate is unchanged");
     test.clock.advance(Duration::from_secs(14));
-    assert_eq!(test.passes("gone"), 2, "no exchanger for 15 seconds");
+    assert_eq!(test.passes("gone"), 2, "no process has exchanged for 15 seconds");
 }
 
-/// Just as much, and not a nanosecond more.
+/// To the nanosecond.
 #[test]
-fn tolerance_is_exact() {
+fn tolerance_is_exact_to_the_nanosecond() {
     for (tolerance, passes) in [(SECOND, 3), (SECOND - 1, 2)] {
         let test = TestDomain::new(tolerance, false);
         test.start_exchange();
@@ -134,20 +138,20 @@ fn tolerance_is_exact() {
 }
 
 #[test]
-fn slack_adds_to_tolerance_where_it_is_wanted() {
+fn slack_is_added_to_the_tolerance_of_rules_that_use_it() {
     for (slack, passes) in [(true, 5), (false, 3)] {
         let test = TestDomain::new(SECOND, slack);
         test.start_exchange();
         test.throttle.exchange().set_slack(2 * SECOND);
         assert_eq!(test.passes("tag"), passes);
         test.throttle.exchange().set_slack(u64::MAX);
-        assert_eq!(test.domain.allow("tag").unwrap(), slack, "no sum is too big");
+        assert_eq!(test.domain.allow("tag").unwrap(), slack, "the sum saturates");
     }
 }
 
-/// A wait is never longer than asked, though the turn may come later.
+/// The delay is limited, although the units may become available later.
 #[test]
-fn a_wait_is_at_most_what_was_asked() {
+fn a_delay_is_at_most_max_delay() {
     let test = TestDomain::new(3 * SECOND, false);
     test.start_exchange();
     let two = CheckOptions::cost(2).max_delay(Duration::from_secs(1));
@@ -162,7 +166,7 @@ fn a_wait_is_at_most_what_was_asked() {
     assert_eq!(waits, [0, 1, 1].map(Duration::from_secs));
 }
 
-/// Several rules: each its own.
+/// Each of several rules has its own tolerance.
 #[test]
 fn every_rule_has_its_own_tolerance() {
     let test = TestDomain::new(3 * SECOND, false);
