@@ -71,8 +71,8 @@ fn write(keys: &Keys, entries: &[ReportEntry]) -> Vec<Vec<u8>> {
 
 /// Opens and reads a datagram. Returns the sum of its hits.
 fn open(keys: &Keys, datagram: &mut [u8]) -> u64 {
-    let (envelope, body) = keys.open(datagram).expect("it was sealed with these keys");
-    let report = Report::parse(body, envelope.flags).expect("it was written as a report");
+    let (envelope, body) = keys.open(datagram).expect("the datagram was sealed with these keys");
+    let report = Report::parse(body, envelope.flags).expect("the datagram is a report");
     report.sections().flat_map(|(_, entries)| entries).map(|entry| black_box(entry).hits).sum()
 }
 

@@ -112,7 +112,7 @@ fn a_table_with_all_rules_in_use_is_an_error_until_some_are_released() {
             "{message}"
         );
         assert!(message.contains("use fewer rules, or a table with another name"), "{message}");
-        assert!(reload(1, MAX_CONFIG_RULES).is_ok(), "known rules need no room");
+        assert!(reload(1, MAX_CONFIG_RULES).is_ok(), "rules that exist need no further entry");
         assert!(first.allow("tag").unwrap());
         drop(held.pop());
         let last = reload(6, 94).map_err(|error| error.to_string());

@@ -302,7 +302,7 @@ fn a_debt_beyond_the_greatest_tat_is_clamped_and_counted() {
     let (throttle, _clock) = manual(Throttle::builder().rule(Rule::per_second(10)));
     throttle.charge_local("tag", u64::MAX, Duration::ZERO).unwrap();
     throttle.charge_local("tag", 1, Duration::ZERO).unwrap();
-    assert_eq!(throttle.stats().clamped, 1, "once, when it went beyond");
+    assert_eq!(throttle.stats().clamped, 1, "counted once, when the debt was clamped");
     let Decision { allowed, balance, retry_after, .. } = throttle.check("tag").unwrap();
     assert!(!allowed && balance < 0 && retry_after > 8 * 365 * DAY);
     throttle.reset("tag").unwrap();

@@ -28,7 +28,9 @@ pub(crate) fn run(options: &Options) -> TaskResult {
     let flood = Rule::per_second(100_000).burst(1_000_000);
     let builder = options.builder()?.rule(slow(BURST)).domain("flood", [flood]);
     let throttle = builder.build()?;
-    let [arrived, admitted, wrong, most] = shared(4)? else { return Err("four words".into()) };
+    let [arrived, admitted, wrong, most] = shared(4)? else {
+        return Err("shared memory has four words".into());
+    };
     let count = Count { arrived, admitted, wrong, most };
     let mut children = Vec::new();
     for side in 0..2 {
@@ -41,7 +43,7 @@ pub(crate) fn run(options: &Options) -> TaskResult {
 }
 
 fn run_side(throttle: &Throttle, side: u64, rounds: u64, count: &Count) {
-    let flood = throttle.domain("flood").expect("a domain");
+    let flood = throttle.domain("flood").expect("the domain exists");
     let mut random = Random::new(side + 1);
     let mut steps = 0;
     let mut meet = || {
@@ -55,19 +57,19 @@ fn run_side(throttle: &Throttle, side: u64, rounds: u64, count: &Count) {
         let tag = round.to_le_bytes();
         meet();
         for _ in 0..random.below(4) {
-            flood.allow(random.below(1000).to_le_bytes()).expect("open");
+            flood.allow(random.below(1000).to_le_bytes()).expect("the throttle is open");
         }
         for _ in 0..TRIES {
-            let allowed = throttle.allow(tag).expect("open");
+            let allowed = throttle.allow(tag).expect("the throttle is open");
             count.admitted.fetch_add(u64::from(allowed), Ordering::SeqCst);
         }
         meet();
         if side == 0 {
-            let charged = BURST as i64 - throttle.peek(tag).expect("open").balance;
+            let charged = BURST as i64 - throttle.peek(tag).expect("the throttle is open").balance;
             let admitted = count.admitted.swap(0, Ordering::SeqCst);
             count.wrong.fetch_add(u64::from(charged != admitted as i64), Ordering::Relaxed);
             count.most.fetch_max(admitted, Ordering::Relaxed);
-            throttle.reset(tag).expect("open");
+            throttle.reset(tag).expect("the throttle is open");
         }
         meet();
     }

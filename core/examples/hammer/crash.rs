@@ -92,7 +92,7 @@ impl Shared {
         exchanged: bool,
     ) -> Result<Shared, Box<dyn std::error::Error>> {
         let flood = throttle.domain("flood")?;
-        let [drained, stop] = shared(2)? else { return Err("two words".into()) };
+        let [drained, stop] = shared(2)? else { return Err("shared memory has two words".into()) };
         let (counted, local) = (shared(KEYS)?, shared(KEYS)?);
         let mut rule = 0;
         let exchange = exchanged.then(|| exchange(&throttle));
@@ -162,19 +162,25 @@ impl Shared {
                 let other = random.below(FLOOD_TAGS);
                 match role {
                     Role::Hammer => {
-                        if self.throttle.allow(tag(key)).expect("open") {
+                        if self.throttle.allow(tag(key)).expect("the throttle is open") {
                             self.counted[key].fetch_add(1, Ordering::Relaxed);
                         }
-                        self.flood.allow((other % REPORTED_TAGS).to_le_bytes()).expect("open");
+                        self.flood
+                            .allow((other % REPORTED_TAGS).to_le_bytes())
+                            .expect("the throttle is open");
                     }
                     Role::Debit => {
-                        self.throttle.charge_local(tag(key), 1, Duration::ZERO).expect("open");
+                        self.throttle
+                            .charge_local(tag(key), 1, Duration::ZERO)
+                            .expect("the throttle is open");
                         self.local[key].fetch_add(1, Ordering::Relaxed);
                     }
                     Role::Drain => self.drain(false),
                 }
                 if role != Role::Drain {
-                    self.flood.charge_local(other.to_le_bytes(), 1, Duration::ZERO).expect("open");
+                    self.flood
+                        .charge_local(other.to_le_bytes(), 1, Duration::ZERO)
+                        .expect("the throttle is open");
                 }
                 self.rounds[place].fetch_add(1, Ordering::Relaxed);
             }
@@ -219,7 +225,7 @@ impl Shared {
         for _ in 0..4 {
             children.push(fork(|| {
                 for (key, counted) in self.counted.iter().enumerate() {
-                    while self.throttle.allow(tag(key)).expect("open") {
+                    while self.throttle.allow(tag(key)).expect("the throttle is open") {
                         counted.fetch_add(1, Ordering::Relaxed);
                     }
                 }

@@ -17,10 +17,10 @@ pub(crate) fn run(options: &Options) -> TaskResult {
     let mut children = Vec::new();
     for _ in 0..processes {
         children.push(fork(|| {
-            gate.wait().expect("a gate");
+            gate.wait().expect("the gate works");
             for _ in 0..tries {
                 for (tag, count) in admitted.iter().enumerate() {
-                    let allowed = throttle.allow(tag.to_le_bytes()).expect("open");
+                    let allowed = throttle.allow(tag.to_le_bytes()).expect("the throttle is open");
                     count.fetch_add(u64::from(allowed), Ordering::Relaxed);
                 }
             }

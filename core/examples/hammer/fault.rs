@@ -31,8 +31,8 @@ pub(crate) fn die() -> TaskResult {
         throttle.allow("tag")?;
         let first = drained(&exchange, false);
         let child = fork(|| {
-            part.kill_on_write(&throttle).expect("a read-only part");
-            throttle.allow("tag").expect("open");
+            part.kill_on_write(&throttle).expect("the part can be protected");
+            throttle.allow("tag").expect("the throttle is open");
         })?;
         let end = child.wait()?;
         if end != End::Signal(libc::SIGSEGV) {
@@ -130,8 +130,11 @@ fn stalled_allow(
     let (mut stalled, answer_pipe) = io::pipe()?;
     let (orders, mut release) = io::pipe()?;
     let child = fork(|| {
-        part.stall_on_write(throttle, &answer_pipe, &orders).expect("a read-only part");
-        late.store(u64::from(throttle.allow("tag").expect("open")), Ordering::Relaxed);
+        part.stall_on_write(throttle, &answer_pipe, &orders).expect("the part can be protected");
+        late.store(
+            u64::from(throttle.allow("tag").expect("the throttle is open")),
+            Ordering::Relaxed,
+        );
     })?;
     drop(answer_pipe);
     stalled.read_exact(&mut [0])?;

@@ -31,7 +31,7 @@ pub(crate) fn orphan(options: &Options) -> TaskResult {
     let (mut answers, answer_pipe) = io::pipe()?;
     let (orders, mut order_pipe) = io::pipe()?;
     let holder = fork(|| {
-        let lock = take(&exchange).expect("free");
+        let lock = take(&exchange).expect("the lock is free");
         let child = fork_orphan(|| {
             // Close the inherited end of the pipe, so that the child reads the end of file when this
             // process ends.
@@ -42,12 +42,12 @@ pub(crate) fn orphan(options: &Options) -> TaskResult {
                     b'?' => is_taken(&exchange),
                     _ => u8::from(lock.is_held()),
                 };
-                (&answer_pipe).write_all(&[answer]).expect("a pipe");
+                (&answer_pipe).write_all(&[answer]).expect("the pipe works");
             }
         });
-        child.expect("a child");
+        child.expect("fork works");
         assert!(lock.is_held());
-        (&answer_pipe).write_all(&[READY]).expect("a pipe");
+        (&answer_pipe).write_all(&[READY]).expect("the pipe works");
         loop {
             thread::park();
         }
@@ -89,7 +89,7 @@ pub(crate) fn closed(options: &Options) -> TaskResult {
                 }
             }
             let answer = exchange.try_lock().map_or(NO_FILE, |lock| u8::from(lock.is_some()));
-            (&answer_pipe).write_all(&[answer]).expect("a pipe");
+            (&answer_pipe).write_all(&[answer]).expect("the pipe works");
         })?;
         drop(answer_pipe);
         println!("{name} {}", next(&mut answers)?);
@@ -203,7 +203,7 @@ fn clustered(options: &Options) -> Result<Throttle, Box<dyn Error>> {
 }
 
 fn take(exchange: &Exchange) -> Option<Lock> {
-    exchange.try_lock().expect("a file to lock")
+    exchange.try_lock().expect("the table has a file to lock")
 }
 
 fn is_taken(exchange: &Exchange) -> u8 {

@@ -29,13 +29,13 @@ pub(crate) fn run(options: &Options) -> TaskResult {
         let mut children = Vec::new();
         for _ in 0..PROCESSES {
             children.push(fork(|| {
-                gate.wait().expect("a gate");
+                gate.wait().expect("the gate works");
                 let table = TableConfig::named(&name).dir(dir).tags(1);
                 let throttle = Throttle::builder().table(table).rule(slow(BURST)).build();
-                let throttle = throttle.expect("a table");
+                let throttle = throttle.expect("the table can be opened");
                 assert_eq!(throttle.warnings(), [""; 0]);
                 for _ in 0..TRIES {
-                    let allowed = throttle.allow("tag").expect("open");
+                    let allowed = throttle.allow("tag").expect("the throttle is open");
                     admitted[0].fetch_add(u64::from(allowed), Ordering::Relaxed);
                 }
             })?);

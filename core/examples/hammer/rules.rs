@@ -53,8 +53,8 @@ pub(crate) fn forked(options: &Options) -> TaskResult {
     let host = Throttle::builder().rule(Rule::unlimited()).table(options.table()?).build()?;
     let throttle = reloaded(&host, BURST)?;
     let child = fork(|| {
-        (&orders).read_exact(&mut [0]).expect("a pipe");
-        assert!((0..3).all(|_| throttle.allow("tag").expect("open")));
+        (&orders).read_exact(&mut [0]).expect("the pipe works");
+        assert!((0..3).all(|_| throttle.allow("tag").expect("the throttle is open")));
     })?;
     drop(throttle);
     let last = cycle(&host, 2 * BURST, options.number("rounds")?)?;
@@ -78,9 +78,11 @@ pub(crate) fn closed(options: &Options) -> TaskResult {
             unsafe { libc::close(fd) };
         }
         let throttle = reloaded(&host, BURST);
-        (&answer_pipe).write_all(&[u8::from(throttle.is_ok())]).expect("a pipe");
-        (&orders).read_exact(&mut [0]).expect("a pipe");
-        assert!((0..3).all(|_| throttle.as_ref().is_ok_and(|t| t.allow("tag").expect("open"))));
+        (&answer_pipe).write_all(&[u8::from(throttle.is_ok())]).expect("the pipe works");
+        (&orders).read_exact(&mut [0]).expect("the pipe works");
+        assert!((0..3).all(|_| {
+            throttle.as_ref().is_ok_and(|t| t.allow("tag").expect("the throttle is open"))
+        }));
     })?;
     drop(answer_pipe);
     let mut answer = [0];
@@ -102,7 +104,7 @@ pub(crate) fn killed(options: &Options) -> TaskResult {
     let host = Throttle::builder().rule(Rule::unlimited()).table(options.table()?).build()?;
     let throttle = reloaded(&host, BURST)?;
     let unnamed = reloaded(&host, BURST + 1)?;
-    assert!((0..3).all(|_| throttle.allow("tag").expect("open")));
+    assert!((0..3).all(|_| throttle.allow("tag").expect("the throttle is open")));
     let held = hold_many(&host)?;
     let rounds = options.number("rounds")?;
     let mut random = Random::new(rounds);
@@ -119,7 +121,7 @@ pub(crate) fn killed(options: &Options) -> TaskResult {
         let next = reloaded(&host, 2 * BURST + round)?;
         misread += u64::from(next.peek("tag")?.balance != 997);
     }
-    assert!((0..5).all(|_| unnamed.allow("late").expect("open")));
+    assert!((0..5).all(|_| unnamed.allow("late").expect("the throttle is open")));
     let next = cycle(&host, BURST + 2, 100)?;
     println!("misread {misread}");
     println!("balances {} {}", next.peek("tag")?.balance, next.peek("late")?.balance);

@@ -28,7 +28,7 @@ pub(crate) fn run(options: &Options) -> TaskResult {
     let busy = BusyThrottle::new(BusyConfig::new())?;
     let mut payload = busy.payload(true);
     let names = names(&busy, &mut *payload);
-    let [asked, held] = shared(2)? else { return Err("two words".into()) };
+    let [asked, held] = shared(2)? else { return Err("shared memory has two words".into()) };
     let start = |seed| start(&busy, seed, asked, held);
 
     let (mut kills, mut received, mut wrong) = (0, 0, 0);

@@ -363,7 +363,7 @@ mod tests {
             fast.ticks(now),
             "a balance of 7 is cut to the burst of 4"
         );
-        assert_eq!(carry_over(&slow, &fast, 17, now), 0, "full stays full");
+        assert_eq!(carry_over(&slow, &fast, 17, now), 0, "a full bucket stays full");
         assert_eq!(carry_over(&fast, &slow, MAX_TAT, now), MAX_TAT, "the greatest TAT stays");
         assert_eq!(carry_over(&slow, &slow, 17, now), 17);
     }
@@ -432,14 +432,14 @@ mod tests {
         assert_eq!(scale.refund(5, u64::MAX), 0);
         assert!(scale.balance(MAX_TAT, 0) < 0);
         let end = scale.window(u64::MAX, u64::MAX);
-        assert_eq!(scale.max_units(MAX_TAT, end), Some(10), "fails open");
+        assert_eq!(scale.max_units(MAX_TAT, end), Some(10), "checks pass at the greatest TAT");
         assert!(scale.passes(MAX_TAT, end, 10) && !scale.passes(MAX_TAT, end, 11));
         assert_eq!(scale.max_units(MAX_TAT, scale.window(0, 0)), None);
     }
 
     /// Otherwise a bucket at the greatest TAT would grant every delay.
     #[test]
-    fn a_wait_is_granted_only_if_the_bucket_can_hold_it() {
+    fn a_delay_is_granted_only_if_the_bucket_can_hold_it() {
         let scale = scale(3, 1, 10);
         let window = scale.window(5, u64::MAX);
         let most = scale.max_units(0, window).unwrap();

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fingerprint_can_be_told_from_its_slot() {
+    fn a_fingerprint_is_recovered_from_its_slot() {
         let mut fingerprint = 0x0123_4567_89ab_cdef_u64;
         for lines in [MIN_SHARED_LINES, MIN_SHARED_LINES + 1, 436_907, 4_166_667] {
             for _ in 0..1000 {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_have_places_too() {
+    fn the_smallest_and_the_greatest_fingerprint_have_two_lines() {
         for fingerprint in [0, u64::MAX] {
             for lines in [2, 3, MIN_SHARED_LINES] {
                 let location = Location::of(fingerprint, lines);

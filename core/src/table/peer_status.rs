@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_half_written_is_none() {
+    fn a_half_written_address_is_none() {
         let shared = SharedPeerStatus::default();
         let address = Some("[2001:db8::7]:1".parse().unwrap());
         shared.write(&PeerStatus { address, ..PeerStatus::default() });
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_see_whole_addresses() {
+    fn readers_never_see_a_mix_of_two_addresses() {
         let shared = SharedPeerStatus::default();
         let rounds = if cfg!(miri) { 20 } else { 50_000 };
         let both = ["[1::1]:5", "[2::2]:5"].map(|text| text.parse().ok());

@@ -47,12 +47,12 @@ impl TestNode {
             .table(TableConfig::private().tags(1))
             .cluster(ClusterConfig::new("fuzz"))
             .build()
-            .expect("a throttle");
+            .expect("the configuration is valid");
         let now = 100_000 * SECOND;
         let mut settings = Settings::new(keys(), address(1));
         settings.retention_bytes = 1 << 16;
         let busy = BusyThrottle::with_clock(BusyConfig::new(), clock.clone());
-        let busy = busy.expect("a busy throttle");
+        let busy = busy.expect("the configuration is valid");
         let mut engine = Engine::new(settings, internals::exchange(&throttle), 1, 5, now);
         engine.set_payload(busy.payload(true));
         let peer = Origin { node: 77, incarnation: 9 };

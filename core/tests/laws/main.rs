@@ -233,7 +233,7 @@ proptest! {
     }
 
     #[test]
-    fn pays_every_debt(limit in limits(), charges in prop::collection::vec(1..500_u64, 1..5)) {
+    fn a_bucket_pays_every_debt(limit in limits(), charges in prop::collection::vec(1..500_u64, 1..5)) {
         prop_assume!(due(&limit, charges.iter().sum()) < MAX_STREAM_NS);
         prop_assert_eq!(law_debt(&mut Core::new(limit), &limit, &charges), Ok(()));
     }

@@ -141,7 +141,7 @@ impl Bucket for Model {
     fn balance(&mut self, now: u64) -> i64 {
         let used = (self.start(now) - ratio(now)) / self.limit.time_of(1);
         let balance = (ratio(self.limit.burst) - used).floor().to_integer();
-        i64::try_from(balance).expect("the tests stay within 64 bits")
+        i64::try_from(balance).expect("balances in tests fit into 64 bits")
     }
 }
 

@@ -82,7 +82,7 @@ fn a_file_that_is_not_a_table_is_an_error() {
 fn a_table_larger_than_the_file_system_is_not_created() {
     let folder = Folder::new();
     let throttle = open(web(&folder).bytes(1 << 46), 10).unwrap();
-    let [warning] = throttle.warnings() else { panic!("one warning") };
+    let [warning] = throttle.warnings() else { panic!("expected one warning") };
     assert!(warning.contains("bytes): No space left on device"), "{warning}");
 }
 
@@ -111,7 +111,7 @@ fn a_table_with_another_layout_is_an_error_and_stays() {
     change(&path, LAYOUT, |_| 2);
     assert!(open_error(&folder).contains("(layout 2, this one has 8)"));
     change(&path, LAYOUT, |_| 8);
-    assert_eq!(balance(&open(web(&folder), 10).unwrap(), "tag"), 7, "nothing was touched");
+    assert_eq!(balance(&open(web(&folder), 10).unwrap(), "tag"), 7, "the table is unchanged");
 }
 
 #[test]

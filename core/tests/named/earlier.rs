@@ -46,7 +46,7 @@ fn a_refusal_caused_by_an_earlier_process_is_logged_once() {
     let command = format!("`dthrottle table remove web --dir {}`", folder.path());
     assert!(warnings.len() == 1 && warnings[0].contains(&command), "{warnings:?}");
     assert!(warnings[0].contains("the table \"web\""), "{warnings:?}");
-    assert_eq!(send(&now, "203.0.113.7", 1), (vec![], true), "the second time");
+    assert_eq!(send(&now, "203.0.113.7", 1), (vec![], true), "a second refusal is not logged");
 }
 
 #[test]

@@ -26,9 +26,13 @@ fn a_fresh_table_is_empty_in_each_process_and_shared_by_name_within_one() {
         assert_eq!((balance(&throttle, "tag"), throttle.table_name()), (10, Some("web")));
         take(&throttle, "tag", 4);
         assert_eq!(balance(&open(table(), 10).unwrap(), "tag"), 6, "the same name");
-        assert_eq!(balance(&open(table().group("0"), 10).unwrap(), "tag"), 10, "another owner");
+        assert_eq!(
+            balance(&open(table().group("0"), 10).unwrap(), "tag"),
+            10,
+            "another owner has its own table"
+        );
         drop(throttle);
-        assert_eq!(balance(&open(table(), 10).unwrap(), "tag"), 6, "as long as the process lives");
+        assert_eq!(balance(&open(table(), 10).unwrap(), "tag"), 6, "the process keeps its tables");
         return;
     }
     let folder = Folder::new();
@@ -47,7 +51,7 @@ fn a_fresh_table_is_empty_in_each_process_and_shared_by_name_within_one() {
 }
 
 #[test]
-fn another_value_than_0_or_1_is_an_error_that_says_so() {
+fn a_value_other_than_0_or_1_is_an_error() {
     if let Some(dir) = env::var_os(DIR) {
         let table = dthrottle::TableConfig::named("web").dir(dir.to_str().unwrap()).tags(1);
         let error = open(table, 10).unwrap_err();
@@ -56,7 +60,7 @@ fn another_value_than_0_or_1_is_an_error_that_says_so() {
         return;
     }
     let folder = Folder::new();
-    let test = "fresh::another_value_than_0_or_1_is_an_error_that_says_so";
+    let test = "fresh::a_value_other_than_0_or_1_is_an_error";
     let ran = run_again(test, "yes", folder.path());
     assert!(ran.status.success(), "{ran:?}");
 }

@@ -53,7 +53,7 @@ fn a_file_of_another_user_is_an_error() {
     // A file that we cannot even open.
     let theirs = path.with_file_name(format!("dthrottle-{BOB}-web"));
     fs::rename(&path, &theirs).unwrap();
-    let Err(message) = worker(&folder, BOB, &[]) else { panic!("opened") };
+    let Err(message) = worker(&folder, BOB, &[]) else { panic!("the table was opened") };
     assert!(message.contains(theirs.to_str().unwrap()), "{message}");
     assert!(message.contains("it belongs to user 54321, not to user 54322"), "{message}");
 }
@@ -90,15 +90,15 @@ fn members_of_a_group_share_its_table() {
     assert_eq!((meta.mode() & 0o777, meta.gid()), (0o660, STAFF));
 
     // A user who is not a member of the group is refused.
-    let Err(message) = worker(&folder, BOB, &[&group]) else { panic!("opened") };
+    let Err(message) = worker(&folder, BOB, &[&group]) else { panic!("the table was opened") };
     assert!(message.contains(&path) && message.contains("Permission denied"), "{message}");
     // A file that is open to everybody is refused, and so is one of another group.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
-    let Err(message) = worker(&folder, BOB, &shared) else { panic!("opened") };
+    let Err(message) = worker(&folder, BOB, &shared) else { panic!("the table was opened") };
     assert!(message.contains("other users may access it (mode 666, must be 660)"), "{message}");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o660)).unwrap();
     chown(&path, None, Some(BOB)).unwrap();
-    let Err(message) = worker(&folder, BOB, &shared) else { panic!("opened") };
+    let Err(message) = worker(&folder, BOB, &shared) else { panic!("the table was opened") };
     assert!(message.contains("and to group 54322, not to group 54400"), "{message}");
 }
 

@@ -69,7 +69,7 @@ fn an_occupied_name_is_an_error_that_names_file_owner_and_setting() {
     let name = name("taken");
     for (uid, words) in [(0, vec![OPEN_RUN]), (ALICE, vec![OPEN_RUN, "uid=54321"])] {
         let foreign = ForeignFile::new(&format!("dthrottle-{uid}-{name}"));
-        let Err(error) = open(&name, &words) else { panic!("user {uid} has opened it") };
+        let Err(error) = open(&name, &words) else { panic!("user {uid} opened the table") };
         let path = foreign.0.to_str().unwrap();
         for part in [path, "belongs to user 65534 (nobody), not to user", "set `dir`"] {
             assert!(error.contains(part), "{part}: {error}");
@@ -77,7 +77,7 @@ fn an_occupied_name_is_an_error_that_names_file_owner_and_setting() {
     }
     let foreign = ForeignFile::new(&format!("dthrottle-g{STAFF}-{name}"));
     let words = [OPEN_RUN, "uid=54321", "group=54400", "member=54400"];
-    let Err(error) = open(&name, &words) else { panic!("the group has opened it") };
+    let Err(error) = open(&name, &words) else { panic!("the group opened the table") };
     for part in [foreign.0.to_str().unwrap(), "user 65534 (nobody)", "not to group 54400", "`dir`"]
     {
         assert!(error.contains(part), "{part}: {error}");

@@ -27,7 +27,7 @@ fn rate_config(case: &Json) -> Result<Config, Error> {
         (Some(Json::String(special)), _) => Value::Number(special.parse().unwrap()),
         (Some(number), _) => tree(number).value,
         (None, Some(text)) => tree(text).value,
-        (None, None) => panic!("no rate in {case}"),
+        (None, None) => panic!("the case has no rate: {case}"),
     };
     let mut entries = vec![Entry::new("rate", rate)];
     if let Some(burst) = case.get("burst") {

@@ -68,7 +68,7 @@ fn call(
             domain.charge_local(tag, cost.expect("a cost"), age)?;
             Answer::Nothing
         }
-        other => panic!("no call {other}"),
+        other => panic!("unknown call {other}"),
     })
 }
 

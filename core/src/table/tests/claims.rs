@@ -26,12 +26,12 @@ fn update_at_home_changes_only_buckets_in_their_home_line() {
         let step = |tat| BucketUpdate { tat: tat + ticks, hits: 0, answer: tat };
         test.table.update_at_home(key, &test.scale, SECOND, step)
     };
-    assert_eq!(add(test.key(tags[0]), 1), None, "absent");
+    assert_eq!(add(test.key(tags[0]), 1), None, "the tag has no bucket");
     tags.iter().for_each(|tag| test.charge(*tag, SECOND, 1).unwrap());
     let tat = test.table.read(test.key(tags[0]), &test.scale, SECOND);
     assert_eq!(add(test.key(tags[0]), 1), Some(tat));
     assert_eq!(test.table.read(test.key(tags[0]), &test.scale, SECOND), tat + 1);
-    assert_eq!(add(test.key(tags[0]), 0), None, "no change");
+    assert_eq!(add(test.key(tags[0]), 0), None, "the step changes nothing");
     let overtaken = |tat| {
         add(test.key(tags[0]), 1);
         BucketUpdate { tat: tat + 5, hits: 0, answer: () }
@@ -72,7 +72,11 @@ fn a_full_bucket_evicts_no_other_bucket() {
         test.table.read(test.key(tag(n)), &test.scale, now)
     };
     (0..7).for_each(|n| test.charge(tag(n), now, 5).unwrap());
-    assert_eq!(charge_late(7), test.scale.ticks(3 * SECOND), "in the last slot");
+    assert_eq!(
+        charge_late(7),
+        test.scale.ticks(3 * SECOND),
+        "the full bucket took the last free slot"
+    );
     test.charge(tag(8), now, 1).unwrap();
     assert_eq!(charge_late(9), 0, "no slot for a full bucket");
     assert_eq!((test.table.live(now), test.table.evicted.get()), (8, 0));

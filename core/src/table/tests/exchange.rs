@@ -30,7 +30,11 @@ fn an_origin_has_one_peer_slot() {
     assert_eq!(again, peer_slots[2], "a free one is used again");
     assert_eq!((table.window(again), table.peer_status(again)), Default::default());
     let later = Origin { incarnation: 11, ..origin(1) };
-    assert_ne!(table.claim_peer_slot(later), Some(peer_slots[0]), "another life");
+    assert_ne!(
+        table.claim_peer_slot(later),
+        Some(peer_slots[0]),
+        "another incarnation has its own slot"
+    );
     let nodes: Vec<u64> = table.peer_slots().map(|(_, origin)| origin.node).collect();
     assert_eq!(nodes, [1, 2, 6, 4, 5, 1]);
 }
@@ -41,7 +45,7 @@ fn claiming_fails_when_all_peer_slots_are_taken() {
     let table = exchanged();
     assert!((1..=1024).all(|node| table.claim_peer_slot(origin(node)).is_some()));
     assert_eq!(table.claim_peer_slot(origin(1025)), None);
-    assert!(table.claim_peer_slot(origin(1024)).is_some(), "known");
+    assert!(table.claim_peer_slot(origin(1024)).is_some(), "known origins keep their slot");
     table.free_peer_slot(77);
     assert_eq!(table.claim_peer_slot(origin(1025)), Some(77));
 }

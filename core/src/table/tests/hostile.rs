@@ -155,7 +155,7 @@ fn a_created_region_is_opened_with_its_parameters() {
     let existing = || Region::existing(Box::new(memory.clone()));
     let params = TableParams { zero_ns: 1, key: [2, 3], boot: [4, 5] };
     let made = Region::create(Box::new(memory.clone()), geometry, &params).unwrap();
-    let opened = existing().unwrap_or_else(|_| panic!("a table"));
+    let opened = existing().unwrap_or_else(|_| panic!("the region can be opened"));
     assert_eq!((opened.params(), opened.geometry()), (params, geometry));
     let header = made.header();
     for lines in [0, 1, 500, 1 << 38, 1 << 39, u64::MAX] {

@@ -35,7 +35,11 @@ fn every_hit_is_drained_once() {
     let mut expected: Vec<(u64, u64)> = tags().iter().map(|tag| (*tag, 1)).collect();
     expected[5].1 = 5;
     assert_eq!(test.drain(false), expected);
-    assert_eq!(test.table.region.dirty()[0].load(Ordering::Relaxed), 0, "no longer marked");
+    assert_eq!(
+        test.table.region.dirty()[0].load(Ordering::Relaxed),
+        0,
+        "draining clears the dirty bits"
+    );
     assert_eq!((test.drain(false), test.drain(true)), (vec![], vec![]));
     test.charge(tags()[6], SECOND, 2).unwrap();
     assert_eq!(test.drain(false), [(tags()[6], 2)]);

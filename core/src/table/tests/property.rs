@@ -93,7 +93,7 @@ proptest! {
     })]
 
     #[test]
-    fn a_table_with_room_is_a_map(
+    fn a_table_with_free_slots_behaves_like_a_map(
         seed in any::<u64>(),
         operations in prop::collection::vec(operations(), 1..if cfg!(miri) { 40 } else { 300 }),
     ) {
