@@ -17,9 +17,10 @@ pub struct OriginId {
 /// Ranges of numbers, first to last, not adjacent to each other.
 type Ranges = BTreeMap<u64, u64>;
 
-/// The reports that each incarnation charged of every other one.
+/// A record of which reports each incarnation charged.
 #[derive(Default)]
 pub struct Ledger {
+    /// The charged report numbers, by the incarnation that charged and the one that reported.
     charged: HashMap<(OriginId, OriginId), Ranges>,
     /// When each report was made, at the index of its number less one.
     made: HashMap<OriginId, Vec<Ns>>,

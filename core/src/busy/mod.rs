@@ -15,12 +15,12 @@
 //! ```
 //!
 //! Time is an argument; `now` reads the throttle's clock. `docs/busy.md` describes the arithmetic.
-//!
-//! This folder owns the memory of busy responses (`region.rs`, `open.rs`, `named.rs`), the records
-//! of services in it (`store.rs`, `set.rs`, `service.rs`, `report.rs`), the arithmetic of limits
-//! (`record.rs`, `live.rs`, `document.rs`, `meter.rs`), and what nodes send to each other
-//! (`share.rs`, `wire.rs`). It uses the same fingerprints and the same kind of named files as the
-//! bucket table, which does not depend on it.
+
+// This folder owns the memory of busy responses (`region.rs`, `open.rs`, `named.rs`), the records of
+// services in it (`store.rs`, `set.rs`, `service.rs`, `report.rs`), the arithmetic of limits
+// (`record.rs`, `live.rs`, `document.rs`, `meter.rs`), and the exchange of busy responses between
+// nodes (`share.rs`, `wire.rs`). It uses the same fingerprints and the same kind of named files as
+// the bucket table, which does not depend on it.
 
 mod cell;
 mod document;

@@ -20,7 +20,7 @@ macro_rules! counters {
 counters! {
     /// Datagrams sent, counted once per receiver.
     DatagramsSent = "datagrams_sent",
-/// Bytes of datagrams sent, counted once per receiver.
+    /// Bytes of datagrams sent, counted once per receiver.
     BytesSent = "bytes_sent",
     /// Datagrams received.
     DatagramsReceived = "datagrams_received",

@@ -19,7 +19,7 @@ use std::time::Duration;
 use dthrottle::busy::{BusyThrottle, Mode, Recover};
 use dthrottle::{BusyConfig, ManualClock};
 
-/// A throttle with a manual clock, because tests pass the time.
+/// A throttle with a manual clock. The tests pass the time to each call.
 fn throttle(config: BusyConfig) -> BusyThrottle {
     BusyThrottle::with_clock(config, ManualClock::new()).unwrap()
 }

@@ -113,7 +113,7 @@ fn a_name_with_a_plus_is_refused() {
     assert_eq!(BusyThrottle::new(config).unwrap_err().field(), Some("table.name"));
 }
 
-/// So processes with only the name may start after or before those with the cluster.
+/// So processes that give only the name share memory with those that have the cluster.
 #[test]
 fn busy_responses_use_the_key_of_an_existing_table() {
     let folder = Folder::new();
