@@ -166,8 +166,17 @@ def clients() -> list[Case]:
     apart.request(0, peer="2001:db8:1:3::1", expect_action="pass")
     apart.request(0, forwarded=[OTHER], expect_action="refuse")
     unknown = Case("no address", "requests without an address pass", rate="1/minute")
-    unknown.request(0, peer="", expect_action="none")
-    unknown.request(0, peer=None, expect_action="none")
+    for unix in ("", None, "unix", "unix:", "unix:/run/a.sock", "/run/a.sock"):
+        unknown.request(0, peer=unix, expect_action="none")
+    named = Case("named peers", "a peer that is not an address has a bucket", rate="1/minute")
+    named.request(0, peer="testclient", expect_action="pass")
+    named.request(0, peer="testclient", expect_action="refuse")
+    named.request(0, peer="test", expect_action="pass")
+    named.request(0, peer="116.101.115.116", expect_action="pass")  # the bytes of "test"
+    behind_name = Case("named proxy", "its client", rate="1/minute", trusted_proxies=1)
+    behind_name.request(0, peer="localhost", forwarded=[OTHER], expect_action="pass")
+    behind_name.request(0, peer="localhost", forwarded=[OTHER], expect_action="refuse")
+    behind_name.request(0, peer="localhost", expect_action="pass")
     counted = Case(
         "proxies by number", "entries from the right", rate="1/minute", trusted_proxies=1
     )
@@ -200,7 +209,7 @@ def clients() -> list[Case]:
     scopes.request(0, scope="a", expect_action="pass")
     scopes.request(0, scope="b", expect_action="pass")
     scopes.request(0, scope="a", expect_action="refuse")
-    return [apart, unknown, counted, listed, prefix, exempt, behind, scopes]
+    return [apart, unknown, named, behind_name, counted, listed, prefix, exempt, behind, scopes]
 
 
 def tags() -> list[Case]:
@@ -213,6 +222,8 @@ def tags() -> list[Case]:
     header.request(0, tag="", expect_action="refuse")
     header.request(0, peer="", expect_action="pass")
     header.request(0, peer=None, expect_action="refuse")
+    header.request(0, peer="testclient", expect_action="pass")
+    header.request(0, peer="testclient", expect_action="refuse")
     exempt = Case("exempt tags", "", rate="1/minute", tag="header:X-Api-Key", allow=["root", OTHER])
     exempt.request(0, tag="root", expect_action="none")
     exempt.request(0, tag="root", expect_action="none")

@@ -20,6 +20,7 @@ from model import Decision, Throttle
 S = 10**9
 LARGEST = 10**15 - 1
 BY_ADDRESS = b"address\xff"
+BY_NAME = b"peer\xff"
 PROBLEM_TYPE = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 PROBLEM_TITLE = "Request cannot be satisfied as assigned quota has been exceeded"
 DOMAIN_KEYS = ("rate", "burst", "charge_refused", "rules")
@@ -127,11 +128,12 @@ class Middleware:
     def tag(self, request: Request) -> bytes | None:
         prefix = int(str(self.options.get("ipv6_prefix", 64)))
         found = tag(self.address(request), prefix)
+        name = None if found else peer_name(request.peer)
         if self.options.get("tag", "address") == "address":
-            return found
+            return BY_NAME + name if name else found
         if request.tag and not request.unusable:
             return request.tag.encode()
-        return BY_ADDRESS + (found or b"")
+        return BY_NAME + name if name else BY_ADDRESS + (found or b"")
 
     # What responses say.
 
@@ -228,6 +230,14 @@ class Middleware:
                 "violated-policies": [self.policies()[rule][0]],
             }
         )
+
+
+def peer_name(peer: str | None) -> bytes | None:
+    """Return the name of a peer that has no address and is not a Unix socket."""
+    if not peer or not peer.strip() or read(peer) is not None:
+        return None
+    is_unix = peer == "unix" or peer.startswith(("unix:", "/", "@", "\0"))
+    return None if is_unix else peer.encode()
 
 
 def label(options: Options) -> str:

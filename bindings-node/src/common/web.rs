@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use dthrottle::config::Names;
 use dthrottle::web::{
-    Action, AdapterSettings, BY_ADDRESS, Body, Middleware, Options, Request, Tag,
+    Action, AdapterSettings, BY_ADDRESS, BY_NAME, Body, Middleware, Options, Request, Tag,
 };
 use dthrottle::{Decision, Error, Result, convert};
 
@@ -31,6 +31,8 @@ const GIVEN: u32 = 0;
 const ADDRESS: u32 = 1;
 /// The address of a client that has no usable tag, as text; empty if the address is unknown.
 const BY_ADDRESS_KIND: u32 = 2;
+/// The name of a peer that has no address.
+const BY_NAME_KIND: u32 = 3;
 
 /// A middleware from the words of its options.
 pub(crate) fn open(words: Vec<String>, setup: AdapterSettings<'_>) -> Result<Middleware> {
@@ -111,7 +113,7 @@ pub(crate) fn decide(
     let is_given = matches!(request.tag, Tag::Value(tag) if !tag.is_empty());
     let (kind, mut texts) = if is_given { (GIVEN, String::new()) } else { shown(&decided.tag) };
     into[TAG_KIND] = f64::from(kind);
-    into[ADDRESS_LENGTH] = texts.len() as f64;
+    into[ADDRESS_LENGTH] = texts.encode_utf16().count() as f64;
     // One string: to make a list of strings in JavaScript takes longer than all of the decision.
     let fields = middleware.fields(&decided.decision);
     into[HAS_FIELDS] = f64::from(u8::from(!fields.is_empty()));
@@ -125,8 +127,11 @@ pub(crate) fn decide(
     Ok(Some(texts))
 }
 
-/// A tag that was made of an address, as its kind and the address.
+/// A tag that was made of a peer or an address: its kind and the text.
 fn shown(tag: &[u8]) -> (u32, String) {
+    if let Some(name) = tag.strip_prefix(BY_NAME) {
+        return (BY_NAME_KIND, String::from_utf8_lossy(name).into());
+    }
     match address(tag) {
         Some(text) => (ADDRESS, text),
         None => {
@@ -155,6 +160,7 @@ pub(crate) fn tag_bytes(kind: u32, value: &[u8]) -> Vec<u8> {
     match kind {
         GIVEN => value.to_vec(),
         ADDRESS => address,
+        BY_NAME_KIND => [BY_NAME, value].concat(),
         _ => [BY_ADDRESS, &address].concat(),
     }
 }

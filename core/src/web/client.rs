@@ -18,6 +18,10 @@ const MAX_INSPECTED: u32 = 100;
 /// never contains the last byte. Other tags that begin so are unusable.
 pub const BY_ADDRESS: &[u8] = b"address\xff";
 
+/// Begins the tag of a client whose peer has a name instead of an address. As reserved as
+/// [`BY_ADDRESS`].
+pub const BY_NAME: &[u8] = b"peer\xff";
+
 impl Middleware {
     /// Whether the client of a request is exempt by its address. Only needed if there are
     /// exempt networks.
@@ -38,6 +42,8 @@ impl Middleware {
                 TagSource::Address => domain.reset(address)?,
                 _ => domain.reset([BY_ADDRESS, address.as_ref()].concat())?,
             }
+        } else if let Some(name) = peer_name(text) {
+            domain.reset([BY_NAME, name.as_bytes()].concat())?;
         }
         Ok(())
     }
@@ -58,11 +64,16 @@ impl Middleware {
         match request.tag {
             Tag::Value([]) => self.unusable("empty text"),
             // A header's bytes may be anything, and must not name another client's bucket.
-            Tag::Value(tag) if tag.starts_with(BY_ADDRESS) => self.unusable("reserved bytes"),
+            Tag::Value(tag) if tag.starts_with(BY_ADDRESS) || tag.starts_with(BY_NAME) => {
+                self.unusable("reserved bytes");
+            }
             Tag::Value(tag) => return Some(tag.to_vec()),
             Tag::Address => {
                 if let Some(address) = self.address(request) {
                     return Some(self.options.address.tag(address).as_ref().to_vec());
+                }
+                if let Some(name) = peer_name(request.peer) {
+                    return Some([BY_NAME, name.as_bytes()].concat());
                 }
                 // The address may be unknown because the client has left. Its request still counts.
                 if !request.is_gone {
@@ -81,10 +92,11 @@ impl Middleware {
             Tag::Unusable(kind) => self.unusable(kind),
         }
         let mut tag = BY_ADDRESS.to_vec();
-        match self.address(request) {
-            Some(address) => tag.extend_from_slice(self.options.address.tag(address).as_ref()),
+        match (self.address(request), peer_name(request.peer)) {
+            (Some(address), _) => tag.extend_from_slice(self.options.address.tag(address).as_ref()),
+            (None, Some(name)) => return Some([BY_NAME, name.as_bytes()].concat()),
             // If these requests passed, clients could choose to pass.
-            None if !request.is_gone => {
+            (None, None) if !request.is_gone => {
                 let message = format!(
                     "clients without a tag and a known address are counted together (behind a \
                      proxy on a Unix socket, set {})",
@@ -92,7 +104,7 @@ impl Middleware {
                 );
                 self.warnings.add("DTHROTTLE_NO_TAG", "together", once(message));
             }
-            None => {}
+            (None, None) => {}
         }
         Some(tag)
     }
@@ -139,6 +151,15 @@ impl Middleware {
             }
         }
     }
+}
+
+/// The peer's name, if it has one instead of an address, such as `testclient` in tests of Starlette.
+/// Clients on a Unix socket have neither: usually a proxy connects there for all of them.
+fn peer_name(peer: Option<&str>) -> Option<&str> {
+    let name = peer?;
+    let is_unix = name == "unix" || name.starts_with("unix:") || name.starts_with(['/', '@', '\0']);
+    let is_name = !name.trim().is_empty() && !is_unix && parse_address(name).is_none();
+    is_name.then_some(name)
 }
 
 /// Whether an address is likely to be that of a proxy: private, loopback, link-local or carrier-grade

@@ -30,7 +30,7 @@ pub use address::{
     AddressTag, ClientAddress, Trusted, address_from_bytes, address_tag, parse_address,
 };
 pub use body::Body;
-pub use client::BY_ADDRESS;
+pub use client::{BY_ADDRESS, BY_NAME};
 pub use counts::Counts;
 pub use delayed::delayed;
 pub use fields::{Field, HeaderFormat, Headers, Policy, is_list, retry_after};
