@@ -1,52 +1,53 @@
-//! Python values to what the core takes: tags, costs, times, flags, names.
+//! Converts arguments of Python calls: tags, costs, times, flags, names.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dthrottle::convert::{bad_cost, cost_from_f64, duration_from_secs};
+use dthrottle::convert::{cost_from_f64, duration_from_secs};
+use dthrottle::{Error, ErrorKind};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyFloat, PyString};
+use pyo3::types::{PyBytes, PyDelta, PyFloat, PyString};
 
-use crate::errors::Fault;
+use crate::errors::CallError;
 
-/// How much of a value is quoted in a message.
+/// The most characters of a value that a message quotes.
 const QUOTED: usize = 60;
 
-/// An argument that may be left out. Unlike an `Option` it tells that from `None`, and it is
-/// converted in the body, where its name is known and a panic is caught.
+/// An optional argument. Unlike an `Option` it distinguishes an absent argument from `None`. It is
+/// converted in the body of the method, where its name is known and a panic is caught.
 #[derive(Clone, Copy)]
 pub(crate) struct Arg<'a, 'py>(Option<Borrowed<'a, 'py, PyAny>>);
 
 impl<'py> Arg<'_, 'py> {
     pub(crate) const ABSENT: Self = Arg(None);
 
-    /// Whatever was given, `None` included.
+    /// The argument as Python's object, which may be `None`.
     pub(crate) fn value(&self) -> Option<&Bound<'py, PyAny>> {
         self.0.as_deref()
     }
 
     /// A cost, if it was given.
     #[inline]
-    pub(crate) fn cost(self) -> Result<Option<u64>, Fault> {
+    pub(crate) fn cost(self) -> Result<Option<u64>, CallError> {
         self.0.map(|value| cost(&value)).transpose()
     }
 
     /// A time in seconds, if it was given.
     #[inline]
-    pub(crate) fn seconds(self, name: &str) -> Result<Option<Duration>, Fault> {
+    pub(crate) fn seconds(self, name: &str) -> Result<Option<Duration>, CallError> {
         self.0.map(|value| seconds(name, &value)).transpose()
     }
 
     /// A number that counts something, if it was given.
-    pub(crate) fn number(self, name: &str) -> Result<Option<u64>, Fault> {
+    pub(crate) fn number(self, name: &str) -> Result<Option<u64>, CallError> {
         self.0.map(|value| number(name, &value)).transpose()
     }
 
-    /// Yes or no, if it was given.
+    /// A boolean, if it was given.
     #[inline]
-    pub(crate) fn flag(self, name: &str) -> Result<Option<bool>, Fault> {
+    pub(crate) fn flag(self, name: &str) -> Result<Option<bool>, CallError> {
         self.0.map(|value| flag(name, &value)).transpose()
     }
 }
@@ -67,16 +68,16 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Arg<'a, 'py> {
     }
 }
 
-/// A tag: text as its UTF-8, or bytes; neither is copied.
+/// A tag: the UTF-8 of text, or bytes. Neither is copied.
 #[inline]
-pub(crate) fn tag<'a>(value: &'a Bound<'_, PyAny>) -> Result<&'a [u8], Fault> {
+pub(crate) fn tag<'a>(value: &'a Bound<'_, PyAny>) -> Result<&'a [u8], CallError> {
     bytes("tag", value)
 }
 
-/// A name that may be any bytes, in the same way.
+/// The UTF-8 of text, or bytes, of the argument `name`.
 #[inline]
-pub(crate) fn bytes<'a>(name: &str, value: &'a Bound<'_, PyAny>) -> Result<&'a [u8], Fault> {
-    // Nearly always it is just a `str`, which is seen sooner than that it is some kind of one.
+pub(crate) fn bytes<'a>(name: &str, value: &'a Bound<'_, PyAny>) -> Result<&'a [u8], CallError> {
+    // Most values are exactly a `str`, and that is faster to check than a subclass.
     if let Ok(text) = value.cast_exact::<PyString>() {
         Ok(utf8(name, text)?.as_bytes())
     } else if let Ok(text) = value.cast::<PyString>() {
@@ -84,27 +85,23 @@ pub(crate) fn bytes<'a>(name: &str, value: &'a Bound<'_, PyAny>) -> Result<&'a [
     } else if let Ok(bytes) = value.cast::<PyBytes>() {
         Ok(bytes.as_bytes())
     } else {
-        let quoted = quote(value);
-        Err(Fault::argument(format!("{name} {quoted}: must be str or bytes")))
+        Err(wrong(name, "str or bytes", value))
     }
 }
 
-/// Tags: whatever can be iterated over, except a single one of them.
-pub(crate) fn tags<'py>(value: &Bound<'py, PyAny>) -> Result<Vec<Bound<'py, PyAny>>, Fault> {
-    let fault = || {
-        let quoted = quote(value);
-        Fault::argument(format!("tags {quoted}: must be an iterable of str or bytes"))
-    };
+/// Tags: any iterable except `str` and `bytes`, which are one tag each.
+pub(crate) fn tags<'py>(value: &Bound<'py, PyAny>) -> Result<Vec<Bound<'py, PyAny>>, CallError> {
+    let wrong = || wrong("tags", "an iterable of str or bytes", value);
     if value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() {
-        return Err(fault());
+        return Err(wrong());
     }
-    let tags = value.try_iter().or_else(|error| rejected(error, value, fault))?;
+    let tags = value.try_iter().or_else(|error| rejected(error, value, wrong))?;
     Ok(tags.collect::<PyResult<_>>()?)
 }
 
 /// A cost: an `int`, or anything that can be an index, or a whole `float`.
 #[inline]
-pub(crate) fn cost(value: &Bound<'_, PyAny>) -> Result<u64, Fault> {
+pub(crate) fn cost(value: &Bound<'_, PyAny>) -> Result<u64, CallError> {
     if let Ok(float) = value.cast_exact::<PyFloat>() {
         return Ok(cost_from_f64(float.value())?);
     }
@@ -112,92 +109,98 @@ pub(crate) fn cost(value: &Bound<'_, PyAny>) -> Result<u64, Fault> {
         if let Ok(float) = value.cast::<PyFloat>() {
             return Ok(cost_from_f64(float.value())?);
         }
-        rejected(error, value, || bad_cost(quote(value)).into())
+        rejected(error, value, || {
+            let quoted = quote(value);
+            let message = format!("`cost` must be an int from 0 to 2**64 - 1, got {quoted}");
+            Error::new(ErrorKind::Cost, message).into()
+        })
     })
 }
 
-/// A time in seconds.
-pub(crate) fn seconds(name: &str, value: &Bound<'_, PyAny>) -> Result<Duration, Fault> {
-    match value.extract::<f64>() {
-        Ok(number) => Ok(duration_from_secs(name, number)?),
-        Err(error) => rejected(error, value, || {
-            Fault::argument(format!(
-                "{name} {}: must be a number of seconds from 0 to 100 years",
-                quote(value)
-            ))
-        }),
+/// A time: seconds, or a `timedelta`.
+pub(crate) fn seconds(name: &str, value: &Bound<'_, PyAny>) -> Result<Duration, CallError> {
+    let seconds = match value.extract::<f64>() {
+        Ok(seconds) => seconds,
+        Err(error) => match timedelta_seconds(value)? {
+            Some(seconds) => seconds,
+            None => rejected(error, value, || {
+                wrong(name, "a number of seconds from 0 to 100 years, or a timedelta", value)
+            })?,
+        },
+    };
+    Ok(duration_from_secs(name, seconds)?)
+}
+
+/// The seconds of a `timedelta`; `None` for any other value.
+pub(crate) fn timedelta_seconds(value: &Bound<'_, PyAny>) -> Result<Option<f64>, CallError> {
+    match value.cast::<PyDelta>() {
+        Ok(delta) => Ok(Some(delta.call_method0("total_seconds")?.extract()?)),
+        Err(_) => Ok(None),
     }
 }
 
 /// A number that counts something: an `int`, or anything that can be an index.
-fn number(name: &str, value: &Bound<'_, PyAny>) -> Result<u64, Fault> {
+fn number(name: &str, value: &Bound<'_, PyAny>) -> Result<u64, CallError> {
     value.extract::<u64>().or_else(|error| {
-        rejected(error, value, || {
-            Fault::argument(format!("{name} {}: must be an int from 0 to 2**64 - 1", quote(value)))
-        })
+        rejected(error, value, || wrong(name, "an int from 0 to 2**64 - 1", value))
     })
 }
 
-/// `True` or `False`, and nothing that merely counts as one of them.
-pub(crate) fn flag(name: &str, value: &Bound<'_, PyAny>) -> Result<bool, Fault> {
-    value.extract::<bool>().or_else(|error| {
-        rejected(error, value, || {
-            Fault::argument(format!("{name} {}: must be True or False", quote(value)))
-        })
-    })
+/// `True` or `False`; other values are errors, even if they are truthy.
+pub(crate) fn flag(name: &str, value: &Bound<'_, PyAny>) -> Result<bool, CallError> {
+    value
+        .extract::<bool>()
+        .or_else(|error| rejected(error, value, || wrong(name, "True or False", value)))
 }
 
 /// Text.
-pub(crate) fn text<'a>(name: &str, value: &'a Bound<'_, PyAny>) -> Result<&'a str, Fault> {
+pub(crate) fn text<'a>(name: &str, value: &'a Bound<'_, PyAny>) -> Result<&'a str, CallError> {
     match value.cast::<PyString>() {
         Ok(text) => utf8(name, text),
-        Err(_) => {
-            let quoted = quote(value);
-            Err(Fault::argument(format!("{name} {quoted}: must be str")))
-        }
+        Err(_) => Err(wrong(name, "str", value)),
     }
 }
 
 /// A path: `str`, or anything with `__fspath__` that gives one.
-pub(crate) fn path(value: &Bound<'_, PyAny>) -> Result<PathBuf, Fault> {
-    value.extract::<PathBuf>().or_else(|error| {
-        rejected(error, value, || {
-            Fault::argument(format!("path {}: must be str or os.PathLike", quote(value)))
-        })
-    })
+pub(crate) fn path(value: &Bound<'_, PyAny>) -> Result<PathBuf, CallError> {
+    value
+        .extract::<PathBuf>()
+        .or_else(|error| rejected(error, value, || wrong("path", "str or os.PathLike", value)))
 }
 
 #[inline]
-fn utf8<'a>(name: &str, text: &'a Bound<'_, PyString>) -> Result<&'a str, Fault> {
+fn utf8<'a>(name: &str, text: &'a Bound<'_, PyString>) -> Result<&'a str, CallError> {
     text.to_str().map_err(|_| {
-        Fault::argument(format!(
-            "{name} {}: has a lone surrogate, so it has no UTF-8; \
-             pass bytes, or replace the surrogate",
-            quote(text)
-        ))
+        wrong(name, "text without lone surrogates (replace them, or pass bytes)", text)
     })
 }
 
-/// What to say when Python could not convert a value. Any other exception than those of a bad
-/// value comes from the caller's own code, such as a `__float__`, and is passed on.
+/// The error about an argument.
+#[cold]
+pub(crate) fn wrong(name: &str, right: &str, value: &Bound<'_, PyAny>) -> CallError {
+    CallError::argument(format!("`{name}` must be {right}, got {}", quote(value)))
+}
+
+/// The error about a value that Python could not convert. An exception that does not mean a bad value
+/// was raised by the caller's own code, such as a `__float__`, and is passed on.
 #[cold]
 fn rejected<T>(
     error: PyErr,
     value: &Bound<'_, PyAny>,
-    fault: impl FnOnce() -> Fault,
-) -> Result<T, Fault> {
+    make: impl FnOnce() -> CallError,
+) -> Result<T, CallError> {
     let py = value.py();
     let bad_value = error.is_instance_of::<PyTypeError>(py)
         || error.is_instance_of::<PyOverflowError>(py)
         || error.is_instance_of::<PyValueError>(py);
-    Err(if bad_value { fault() } else { error.into() })
+    Err(if bad_value { make() } else { error.into() })
 }
 
-/// A value as it is quoted in a message: its `repr`, cut short; its type if it has none.
+/// A value for a message: its `repr`, shortened, or its type if `repr` fails.
 #[cold]
 pub(crate) fn quote(value: &Bound<'_, PyAny>) -> String {
     let Ok(repr) = value.repr() else {
-        return format!("of type {}", type_name(value));
+        return format!("an object of type {}", type_name(value));
     };
     let repr = repr.to_string_lossy();
     match repr.char_indices().nth(QUOTED) {

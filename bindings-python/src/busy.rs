@@ -1,4 +1,4 @@
-//! Busy answers of services that are called: the client's side.
+//! `BusyThrottle`: limits for requests to services that answer that they are busy.
 
 use std::ffi::CString;
 use std::time::Duration;
@@ -8,32 +8,32 @@ use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 
 use crate::args::{self, Arg};
-use crate::errors::{Fault, guard};
+use crate::errors::{CallError, guard};
 use crate::records::BusyStats;
 use crate::{clock, config};
 
-/// Slows down what is sent to services that say they are busy, and comes back gradually.
+/// Sends fewer requests to services that answer that they are busy, and recovers gradually.
 ///
-/// A service is any name, as str or bytes. With table, a name or a dict of name, size, group, dir
-/// and private, all processes of this user that give the same name share what they know; without
-/// it, this process and its forked children. The mode is "live", set by floor, cut, near, step,
-/// patience and growth, or "document", set by recover_rate or recover_value; max_pause is the longest
-/// pause that a service can ask for. With cluster, a dict as that of Throttle, the nodes of the cluster
-/// tell each other, and what one is told slows all. A ManualClock given as clock takes the place of the system's.
+/// A service is any name, as str or bytes. The limits are shared with forked children. With table, a
+/// name or a dict of name, size, group, dir and private, all processes of this user that use the
+/// same name share them. The mode is "live", with the parameters floor, cut, near, step, patience
+/// and growth, or "document", with recover_rate or recover_value. max_pause is the longest pause that
+/// a service can ask for. With cluster, a dict like that of Throttle, a busy response to one node
+/// slows all nodes of the cluster. A ManualClock given as clock replaces the system's clock.
 ///
-/// Times are seconds. now is the time by the throttle's clock, read if it is left out. Any thread
-/// may use it; no call but close waits. In a with statement it is closed at the end.
+/// Times are seconds or a timedelta. now is a time of the throttle's clock; by default the clock is
+/// read. Any thread may use the object. Only close waits. A with statement closes it at the end.
 #[pyclass(frozen, module = "dthrottle.busy")]
 pub(crate) struct BusyThrottle(dthrottle::BusyThrottle);
 
-/// Whether a request may be sent now. It is true when allowed.
+/// The answer of BusyThrottle.turn. It is true if the request may be sent now.
 #[pyclass(frozen, get_all, module = "dthrottle.busy")]
 pub(crate) struct Turn {
-    /// Whether it may.
+    /// Whether the request may be sent now.
     allowed: bool,
-    /// If it may not: seconds until it is worth asking again.
+    /// Seconds after which to ask again; 0 if allowed.
     wait: f64,
-    /// Requests a second; None: there is no limit.
+    /// The limit of the service in requests per second; None if there is no limit.
     limit: Option<f64>,
 }
 
@@ -58,7 +58,7 @@ impl BusyThrottle {
         cluster=None,
         clock=None,
     ))]
-    #[expect(clippy::too_many_arguments, reason = "in Python they have names")]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments in Python")]
     fn new(
         py: Python<'_>,
         mode: Given<'_, '_>,
@@ -92,7 +92,7 @@ impl BusyThrottle {
                 ("cluster", cluster),
             ])?;
             let config = BusyConfig::from_value(&root, Names::Snake)?;
-            // It may open files, and no other thread should wait for a disk.
+            // Opening files may take long, so other threads run meanwhile.
             let throttle = py.detach(|| match clock {
                 Some(clock) => dthrottle::BusyThrottle::with_clock(config, clock),
                 None => dthrottle::BusyThrottle::new(config),
@@ -105,13 +105,13 @@ impl BusyThrottle {
         })
     }
 
-    /// Whether a request may be sent now. If it may, it counts as sent.
+    /// Returns whether a request may be sent now. An allowed request counts as sent.
     #[pyo3(signature = (service, *, now=Arg::ABSENT), text_signature = "($self, service, *, now=...)")]
     fn should_send(&self, service: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> PyResult<bool> {
         guard(|| Ok(self.open()?.should_send(name(service)?, self.time(now)?)))
     }
 
-    /// The same, with the wait and the limit.
+    /// Like should_send, but also returns the limit and after how many seconds to ask again.
     #[pyo3(signature = (service, *, now=Arg::ABSENT), text_signature = "($self, service, *, now=...)")]
     fn turn(&self, service: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> PyResult<Turn> {
         guard(|| {
@@ -120,7 +120,7 @@ impl BusyThrottle {
         })
     }
 
-    /// The service said that it is busy, and maybe for how many seconds nothing should be sent.
+    /// Records a busy response. retry_after is the pause in seconds that the service asked for.
     #[pyo3(
         signature = (service, retry_after=None, *, now=Arg::ABSENT),
         text_signature = "($self, service, retry_after=None, *, now=...)"
@@ -138,7 +138,7 @@ impl BusyThrottle {
         })
     }
 
-    /// The service gave any other answer.
+    /// Records any other response.
     #[pyo3(signature = (service, *, now=Arg::ABSENT), text_signature = "($self, service, *, now=...)")]
     fn on_ok(&self, service: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> PyResult<()> {
         guard(|| {
@@ -147,19 +147,19 @@ impl BusyThrottle {
         })
     }
 
-    /// The limit of a service in requests a second; None: there is none.
+    /// Returns the limit of a service in requests per second; None if there is no limit.
     #[pyo3(signature = (service, *, now=Arg::ABSENT), text_signature = "($self, service, *, now=...)")]
     fn limit(&self, service: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> PyResult<Option<f64>> {
         guard(|| Ok(self.open()?.limit(name(service)?, self.time(now)?)))
     }
 
-    /// How many requests were sent to a service in the last second.
+    /// Returns how many requests were sent to a service in the last second.
     #[pyo3(signature = (service, *, now=Arg::ABSENT), text_signature = "($self, service, *, now=...)")]
     fn rate(&self, service: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> PyResult<f64> {
         guard(|| Ok(self.open()?.rate(name(service)?, self.time(now)?)))
     }
 
-    /// Forgets a service, and with it its limit.
+    /// Forgets a service and its limit.
     fn forget(&self, service: &Bound<'_, PyAny>) -> PyResult<()> {
         guard(|| {
             self.open()?.forget(name(service)?);
@@ -167,8 +167,8 @@ impl BusyThrottle {
         })
     }
 
-    /// Starts the exchange with the cluster in this process, unless it has started: otherwise the
-    /// first request does. Without a cluster there is nothing to start.
+    /// Starts the exchange with the cluster in this process. Otherwise the first request starts it.
+    /// Does nothing without a cluster.
     fn start(&self, py: Python<'_>) -> PyResult<()> {
         guard(|| {
             let throttle = self.open()?;
@@ -177,11 +177,11 @@ impl BusyThrottle {
         })
     }
 
-    /// Ends the throttle: every later call about a service raises ClosedError. Takes leave of its
-    /// cluster in this process, which may take up to 0.3 seconds. May be called again.
+    /// Closes the throttle and leaves the cluster, which takes up to 0.3 seconds. Later calls about
+    /// a service raise ClosedError. May be called again.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         guard(|| {
-            // It waits for the exchange to end, and no other thread should.
+            // Closing waits for the exchange to end, so other threads run meanwhile.
             py.detach(|| self.0.close());
             Ok(())
         })
@@ -201,38 +201,38 @@ impl BusyThrottle {
         self.close(py)
     }
 
-    /// What the throttle counted so far, also after close.
+    /// Returns the counts of this throttle, also after close.
     fn stats(&self) -> PyResult<BusyStats> {
         guard(|| Ok(BusyStats(self.0.stats(self.0.now()))))
     }
 
-    /// The time by the throttle's clock.
+    /// Returns the time of the throttle's clock.
     fn now(&self) -> PyResult<f64> {
         guard(|| Ok(self.0.now().as_secs_f64()))
     }
 }
 
-/// What nobody has closed ends as if it were: no other thread waits for the exchange.
+/// Closes a throttle that was not closed, while other threads run.
 impl Drop for BusyThrottle {
     fn drop(&mut self) {
         let throttle = &self.0;
-        // At the end of the interpreter nobody is left who could wait.
+        // Attaching fails at the end of the interpreter, when no other thread runs.
         Python::try_attach(|py| py.detach(|| throttle.close()));
     }
 }
 
 impl BusyThrottle {
-    fn open(&self) -> Result<&dthrottle::BusyThrottle, Fault> {
+    fn open(&self) -> Result<&dthrottle::BusyThrottle, CallError> {
         self.0.check_open()?;
         Ok(&self.0)
     }
 
-    fn time(&self, now: Arg<'_, '_>) -> Result<Duration, Fault> {
+    fn time(&self, now: Arg<'_, '_>) -> Result<Duration, CallError> {
         Ok(now.seconds("now")?.unwrap_or_else(|| self.0.now()))
     }
 }
 
-fn name<'a>(service: &'a Bound<'_, PyAny>) -> Result<&'a [u8], Fault> {
+fn name<'a>(service: &'a Bound<'_, PyAny>) -> Result<&'a [u8], CallError> {
     args::bytes("service", service)
 }
 

@@ -1,13 +1,13 @@
-//! The clock that is moved by hand.
+//! `ManualClock`.
 
 use pyo3::prelude::*;
 
-use crate::args::{Arg, seconds};
-use crate::errors::{Fault, guard};
+use crate::args::{Arg, seconds, wrong};
+use crate::errors::{CallError, guard};
 
-/// A clock that stands still until it is moved: for tests without sleeps.
+/// A clock that moves only when it is told to, for tests without sleeps.
 ///
-/// Give it to any number of throttles. Times are seconds.
+/// Several throttles may use one clock. Times are seconds or a timedelta.
 #[pyclass(frozen, module = "dthrottle")]
 pub(crate) struct ManualClock(pub(crate) dthrottle::ManualClock);
 
@@ -23,12 +23,12 @@ impl ManualClock {
         })
     }
 
-    /// The time that the clock shows, in seconds.
+    /// Returns the time in seconds.
     fn now(&self) -> PyResult<f64> {
         guard(|| Ok(self.0.now().as_secs_f64()))
     }
 
-    /// Moves the clock on by so many seconds.
+    /// Moves the clock forward by a number of seconds.
     fn advance(&self, seconds: &Bound<'_, PyAny>) -> PyResult<()> {
         guard(|| {
             self.0.advance(self::seconds("seconds", seconds)?);
@@ -36,7 +36,7 @@ impl ManualClock {
         })
     }
 
-    /// Moves the clock on to this time. Time never runs backwards: an earlier one is an error.
+    /// Moves the clock forward to a time. An earlier time is an error.
     fn set(&self, seconds: &Bound<'_, PyAny>) -> PyResult<()> {
         guard(|| Ok(self.0.set(self::seconds("seconds", seconds)?)?))
     }
@@ -46,16 +46,13 @@ impl ManualClock {
     }
 }
 
-/// The clock given to a throttle, if one was.
+/// The clock that was given to a throttle; `None` is the system's clock.
 pub(crate) fn given(
     clock: Option<&Bound<'_, PyAny>>,
-) -> Result<Option<dthrottle::ManualClock>, Fault> {
+) -> Result<Option<dthrottle::ManualClock>, CallError> {
     let Some(clock) = clock else { return Ok(None) };
     match clock.cast::<ManualClock>() {
         Ok(clock) => Ok(Some(clock.get().0.clone())),
-        Err(_) => Err(Fault::argument(format!(
-            "clock {}: must be a ManualClock, or None for the system's clock",
-            crate::args::quote(clock)
-        ))),
+        Err(_) => Err(wrong("clock", "a ManualClock, or None for the system's clock", clock)),
     }
 }

@@ -1,5 +1,4 @@
-//! Python's own objects as a configuration. Only the shape is translated; what may stand where is
-//! the core's to say.
+//! Converts Python objects to a configuration. The core checks it.
 
 use dthrottle::config::{Config, ConfigNode, Entry, Names, TableConfig, Value};
 use pyo3::prelude::*;
@@ -7,14 +6,16 @@ use pyo3::types::{
     PyBool, PyBytes, PyFloat, PyFrozenSet, PyInt, PyList, PyMapping, PySet, PyString, PyTuple,
 };
 
-use crate::args::{quote, type_name};
-use crate::errors::Fault;
+use crate::args::{quote, timedelta_seconds, type_name};
+use crate::errors::CallError;
 
-/// A configuration is five levels deep; what is far deeper may be a list that contains itself.
-const DEEPEST: usize = 16;
+/// The most levels of a configuration, which has five. A list that contains itself has more.
+const MAX_DEPTH: usize = 16;
 
-/// A configuration from keyword arguments; those that are absent were not given.
-pub(crate) fn from_options(options: &[(&str, Option<&Bound<'_, PyAny>>)]) -> Result<Config, Fault> {
+/// A configuration from the keyword arguments that are present.
+pub(crate) fn from_options(
+    options: &[(&str, Option<&Bound<'_, PyAny>>)],
+) -> Result<Config, CallError> {
     Ok(Config::from_value(&tree_of(options)?, Names::Snake)?)
 }
 
@@ -22,13 +23,13 @@ pub(crate) fn from_options(options: &[(&str, Option<&Bound<'_, PyAny>>)]) -> Res
 pub(crate) fn add_table(
     config: &mut Config,
     table: Option<&Bound<'_, PyAny>>,
-) -> Result<(), Fault> {
+) -> Result<(), CallError> {
     let Some(table) = table else { return Ok(()) };
     Ok(config.add_table(TableConfig::from_value(tree(table)?, Names::Snake)?)?)
 }
 
 /// Keyword arguments as a tree.
-pub(crate) fn tree_of(options: &[(&str, Option<&Bound<'_, PyAny>>)]) -> Result<ConfigNode, Fault> {
+pub(crate) fn tree_of(options: &[(&str, Option<&Bound<'_, PyAny>>)]) -> Result<ConfigNode, CallError> {
     let mut entries = Vec::new();
     for (key, value) in options {
         if let Some(value) = value {
@@ -39,15 +40,15 @@ pub(crate) fn tree_of(options: &[(&str, Option<&Bound<'_, PyAny>>)]) -> Result<C
 }
 
 /// A value as a tree.
-pub(crate) fn tree(value: &Bound<'_, PyAny>) -> Result<Value, Fault> {
-    subtree(value, DEEPEST)
+pub(crate) fn tree(value: &Bound<'_, PyAny>) -> Result<Value, CallError> {
+    subtree(value, MAX_DEPTH)
 }
 
-fn subtree(value: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Fault> {
+fn subtree(value: &Bound<'_, PyAny>, depth: usize) -> Result<Value, CallError> {
     if depth == 0 {
         return Ok(Value::Other("something nested so deep".into()));
     }
-    // A bool is an int to Python: it must be asked first.
+    // In Python a bool is also an int, so it comes first.
     if let Ok(flag) = value.cast::<PyBool>() {
         Ok(Value::Bool(flag.is_true()))
     } else if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
@@ -62,9 +63,9 @@ fn subtree(value: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Fault> {
             let value = subtree(&item?, depth - 1)?;
             Ok(ConfigNode::from(value))
         });
-        Ok(Value::List(nodes.collect::<Result<_, Fault>>()?))
+        Ok(Value::List(nodes.collect::<Result<_, CallError>>()?))
     } else if value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>() {
-        // In an order that is the same in all processes: names of domains are made of it.
+        // Sorted, because names of domains depend on the order and must be equal in all processes.
         let items = value.try_iter()?.collect::<PyResult<Vec<_>>>()?;
         let items = PyList::new(value.py(), items)?;
         let _ = items.sort();
@@ -73,6 +74,9 @@ fn subtree(value: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Fault> {
         Ok(Value::Bytes(bytes.as_bytes().into()))
     } else if value.is_none() {
         Ok(Value::Other("None".into()))
+    } else if let Some(seconds) = timedelta_seconds(value)? {
+        // Durations of a configuration are text.
+        Ok(Value::Text(format!("{seconds}s")))
     } else if value.is_callable() {
         Ok(Value::Function)
     } else {
@@ -87,13 +91,13 @@ fn number(value: &Bound<'_, PyAny>) -> Value {
     }
 }
 
-fn table(mapping: &Bound<'_, PyMapping>, depth: usize) -> Result<Value, Fault> {
+fn table(mapping: &Bound<'_, PyMapping>, depth: usize) -> Result<Value, CallError> {
     let mut entries = Vec::new();
     for item in mapping.items()?.iter() {
         let (key, value) = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
         let text = key.cast::<PyString>().ok();
         let Some(text) = text.and_then(|text| text.to_str().ok()) else {
-            // As a whole: in some tables any key is a name, and a number is not.
+            // The error is about the whole table, because in some tables any key is a name.
             let kind = format!("a table with the key {}", quote(&key));
             return Ok(Value::Other(kind));
         };

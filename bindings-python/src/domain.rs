@@ -11,7 +11,7 @@ use pyo3::types::{PyString, PyTuple};
 
 use crate::args::{self, Arg};
 use crate::decision::Decision;
-use crate::errors::{Fault, guard};
+use crate::errors::{CallError, guard};
 use crate::raw::HasDomain;
 
 /// A rule of a domain.
@@ -21,6 +21,13 @@ pub(crate) struct Rule {
     name: Box<str>,
     limit: u64,
     window: Duration,
+}
+
+impl Rule {
+    /// A rule of which only the name is known.
+    pub(crate) fn named(name: &str) -> Rule {
+        Rule { name: name.into(), limit: 0, window: Duration::ZERO }
+    }
 }
 
 #[pymethods]
@@ -91,19 +98,19 @@ impl Domain {
     }
 
     #[inline]
-    fn checked(&self, tag: &[u8], options: CheckOptions) -> Result<Decision, Fault> {
+    fn checked(&self, tag: &[u8], options: CheckOptions) -> Result<Decision, CallError> {
         Ok(self.decision(self.domain.check_with(tag, options)?))
     }
 }
 
-/// The question, with the core's defaults for what was left out.
+/// The options of a check. Absent ones have the default of the core.
 #[inline]
 fn check_options(
     cost: Arg<'_, '_>,
     max_delay: Arg<'_, '_>,
     partial: Arg<'_, '_>,
     allow_debt: Arg<'_, '_>,
-) -> Result<CheckOptions, Fault> {
+) -> Result<CheckOptions, CallError> {
     let mut options = cost.cost()?.map_or_else(CheckOptions::default, CheckOptions::cost);
     if let Some(max_delay) = max_delay.seconds("max_delay")? {
         options = options.max_delay(max_delay);
@@ -123,15 +130,13 @@ pub(crate) fn allow(
     domain: &dthrottle::Domain,
     tag: &Bound<'_, PyAny>,
     cost: Arg<'_, '_>,
-) -> PyResult<bool> {
-    guard(|| {
-        let cost = cost.cost()?;
-        let tag = args::tag(tag)?;
-        Ok(match cost {
-            // The same answer, sooner: the core knows this cost when it is compiled.
-            None => domain.allow(tag)?,
-            Some(cost) => domain.allow_with(tag, CheckOptions::cost(cost))?,
-        })
+) -> Result<bool, CallError> {
+    let cost = cost.cost()?;
+    let tag = args::tag(tag)?;
+    Ok(match cost {
+        // Faster, because the core knows this cost when it is compiled.
+        None => domain.allow(tag)?,
+        Some(cost) => domain.allow_with(tag, CheckOptions::cost(cost))?,
     })
 }
 
@@ -149,13 +154,13 @@ impl Domain {
         guard(|| Ok(PyTuple::new(py, self.rules.iter().cloned())?))
     }
 
-    /// Asks for cost units, and takes them if they pass.
+    /// Checks whether cost units are available, and charges them if so.
     ///
-    /// With max_delay the check also passes when its turn comes within so many seconds: it is
-    /// charged at once, and the decision's delay says how long to wait. Who gives up calls refund.
-    /// With partial it takes as many units as there are; the decision's granted says how many.
-    /// With allow_debt the cost may be above the burst: the check then needs a full bucket of that
-    /// rule and leaves it in debt.
+    /// With max_delay the check is also allowed if the units become available within that time. They
+    /// are charged immediately, and the decision's delay says how long to wait. A caller that does
+    /// not wait calls refund. With partial, the check takes the units that are available, and the
+    /// decision's granted says how many. With allow_debt the cost may be above the burst: the check
+    /// then needs a full bucket and leaves it in debt.
     #[pyo3(
         signature = (
             tag, cost=Arg::ABSENT, *, max_delay=Arg::ABSENT, partial=Arg::ABSENT,
@@ -177,14 +182,14 @@ impl Domain {
         })
     }
 
-    /// Asks for cost units, and takes them if they pass: True or False.
+    /// Like check, but returns only True or False.
     #[pyo3(signature = (tag, cost=Arg::ABSENT), text_signature = "($self, tag, cost=1)")]
     fn allow(&self, tag: &Bound<'_, PyAny>, cost: Arg<'_, '_>) -> PyResult<bool> {
-        allow(&self.domain, tag, cost)
+        guard(|| allow(&self.domain, tag, cost))
     }
 
-    /// Asks for one unit for each tag in turn, and takes what passes: a list of True or False in
-    /// the order of the tags. Faster than one call for each where tags are many.
+    /// Like allow, for one unit of each tag in turn. Returns a list of True or False in the order of
+    /// the tags. For many tags this is faster than one call each.
     fn allow_many(&self, tags: &Bound<'_, PyAny>) -> PyResult<Vec<bool>> {
         guard(|| {
             let tags = args::tags(tags)?;
@@ -195,7 +200,7 @@ impl Domain {
         })
     }
 
-    /// The decision that a check would get. Takes nothing.
+    /// Returns the decision that check would return, without charging.
     #[pyo3(
         signature = (
             tag, cost=Arg::ABSENT, *, max_delay=Arg::ABSENT, partial=Arg::ABSENT,
@@ -217,8 +222,7 @@ impl Domain {
         })
     }
 
-    /// Gives cost units back to every rule: for work that was not done after all, or a wait that
-    /// was given up.
+    /// Gives cost units back to the tag's bucket of every rule: for work that was not done.
     #[pyo3(signature = (tag, cost=Arg::ABSENT), text_signature = "($self, tag, cost=1)")]
     fn refund(&self, tag: &Bound<'_, PyAny>, cost: Arg<'_, '_>) -> PyResult<()> {
         guard(|| {
@@ -232,8 +236,8 @@ impl Domain {
         guard(|| Ok(self.domain.reset(args::tag(tag)?)?))
     }
 
-    /// Charges units that were used elsewhere, age seconds ago, without asking. May take a bucket
-    /// below zero.
+    /// Charges cost units that were used elsewhere, age seconds ago, without a check and without
+    /// reporting them to peers. A bucket may go below zero.
     #[pyo3(signature = (tag, cost, age=Arg::ABSENT), text_signature = "($self, tag, cost, age=0.0)")]
     fn charge_local(
         &self,
@@ -248,8 +252,8 @@ impl Domain {
         })
     }
 
-    /// Charges units that were used here, without asking, and tells the peers of the cluster. May
-    /// take a bucket below zero: the seconds until none of the tag's buckets is.
+    /// Charges cost units without a check, and reports them to peers. A bucket may go below zero.
+    /// Returns the seconds until no bucket of the tag is below zero.
     fn charge(&self, tag: &Bound<'_, PyAny>, cost: &Bound<'_, PyAny>) -> PyResult<f64> {
         guard(|| {
             let cost = args::cost(cost)?;
@@ -259,9 +263,9 @@ impl Domain {
 
     fn __reduce__(&self) -> PyResult<()> {
         guard(|| {
-            Err(Fault::argument(
-                "a throttle or domain can be neither copied nor pickled: its buckets live in \
-                 this process; pass on its configuration and build another",
+            Err(CallError::argument(
+                "a throttle or domain cannot be copied or pickled; build another one from the same \
+                 configuration",
             ))
         })
     }

@@ -1,6 +1,6 @@
-//! How a failure becomes a Python exception. The classes are in `python/dthrottle/errors.py`.
+//! Converts errors to Python exceptions. The classes are in `python/dthrottle/errors.py`.
 //!
-//! Every body of an exported method runs inside [`guard`]: PyO3 would turn a panic into a
+//! The body of every exported method runs inside [`guard`], because PyO3 turns a panic into a
 //! `PanicException`, which `except Exception` does not catch.
 
 use std::any::Any;
@@ -9,43 +9,50 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use dthrottle::{Error, ErrorKind};
 use pyo3::prelude::*;
 
-/// What a body can fail with.
-pub(crate) enum Fault {
-    /// An error of the core, or one that is made like one.
+/// Why a call from Python failed.
+pub(crate) enum CallError {
+    /// An error of the core, or of this binding.
     Core(Error),
-    /// An exception that Python code raised while it was called from here.
+    /// An exception of Python code that was called from here.
     Python(PyErr),
 }
 
-impl Fault {
-    /// The error about an argument of which only this binding can see that it is wrong.
+impl CallError {
+    /// The error about an argument that this binding checks.
     #[cold]
-    pub(crate) fn argument(message: impl Into<String>) -> Fault {
+    pub(crate) fn argument(message: impl Into<String>) -> CallError {
         Error::new(ErrorKind::Argument, message).into()
     }
 }
 
-impl From<Error> for Fault {
-    fn from(error: Error) -> Fault {
-        Fault::Core(error)
+impl From<Error> for CallError {
+    fn from(error: Error) -> CallError {
+        CallError::Core(error)
     }
 }
 
-impl From<PyErr> for Fault {
-    fn from(error: PyErr) -> Fault {
-        Fault::Python(error)
+impl From<PyErr> for CallError {
+    fn from(error: PyErr) -> CallError {
+        CallError::Python(error)
     }
 }
 
-/// Runs the body of an exported method: whatever goes wrong in it is an `Exception`.
+/// Runs the body of an exported method. Errors and panics become exceptions.
 #[inline]
-pub(crate) fn guard<T>(body: impl FnOnce() -> Result<T, Fault>) -> PyResult<T> {
-    // AssertUnwindSafe: the core keeps its buckets whole through a panic, and nothing here changes
+pub(crate) fn guard<T>(body: impl FnOnce() -> Result<T, CallError>) -> PyResult<T> {
+    // AssertUnwindSafe: a panic leaves the buckets of the core valid, and no body changes other data
     // in place.
-    // Turned into an exception inside, because a fault is large, and would be copied.
+    // The error becomes an exception inside the closure, because a `CallError` is large to return.
     let body = || body().map_err(exception);
     catch_unwind(AssertUnwindSafe(body))
         .unwrap_or_else(|panic| Err(exception(internal(&*panic).into())))
+}
+
+/// Runs a body and returns its value, or `None` if it fails or panics.
+#[inline]
+pub(crate) fn ok<T>(body: impl FnOnce() -> Result<T, CallError>) -> Option<T> {
+    // AssertUnwindSafe: as in `guard`.
+    catch_unwind(AssertUnwindSafe(body)).ok()?.ok()
 }
 
 #[cold]
@@ -60,11 +67,11 @@ fn internal(panic: &(dyn Any + Send)) -> Error {
 }
 
 #[cold]
-fn exception(fault: Fault) -> PyErr {
-    match fault {
-        Fault::Python(error) => error,
-        Fault::Core(error) => Python::attach(|py| {
-            // Without its class the exception is the reason why there is none.
+fn exception(error: CallError) -> PyErr {
+    match error {
+        CallError::Python(error) => error,
+        CallError::Core(error) => Python::attach(|py| {
+            // If the class cannot be found, that failure is the exception.
             instance(py, &error).map_or_else(|failure| failure, PyErr::from_value)
         }),
     }
@@ -74,7 +81,7 @@ fn instance<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> 
     class(py, error.kind())?.call1((error.to_string(), error.field(), error.line()))
 }
 
-/// Looked up each time: every interpreter of the process has classes of its own.
+/// Not cached, because every interpreter of the process has classes of its own.
 fn class(py: Python<'_>, kind: ErrorKind) -> PyResult<Bound<'_, PyAny>> {
     py.import("dthrottle.errors")?.getattr("BY_KIND")?.get_item(kind.name())
 }

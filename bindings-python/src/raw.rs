@@ -1,9 +1,8 @@
-//! `allow` as a function of Python's C API: 44 times as fast as limits (`make bench-python
-//! PARTS=calls`), where the method that PyO3's macros make is 35 times as fast. The one file of this
-//! crate with unsafe code.
+//! Direct use of Python's C API. This is the only file of this crate with unsafe code.
 //!
-//! Only calls with one or two arguments and no keyword are answered here. All others, and so all
-//! mistakes in arguments, go to the method that PyO3 made.
+//! `allow` is a function of the C API, because it is 44 times as fast as limits (`make bench-python
+//! PARTS=calls`), and the method that PyO3's macros make is only 35 times as fast. It handles calls
+//! with one or two positional arguments. All other calls, and all that fail, go to PyO3's method.
 #![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
 
 use std::ffi::CStr;
@@ -15,13 +14,19 @@ use pyo3::types::{PyBool, PyDict, PyTuple};
 use pyo3::{PyClass, ffi};
 
 use crate::domain;
-use crate::errors::{Fault, guard};
+use crate::errors::{CallError, guard, ok};
 
 const NAME: &CStr = c"allow";
 const DOC: &CStr = c"allow($self, tag, cost=1)\n--\n\n\
     Asks for cost units, and takes them if they pass: True or False.";
-/// The attribute of the class that keeps the method of PyO3.
+/// The attribute of the class that refers to PyO3's method.
 const MACRO_METHOD: &str = "_allow";
+
+/// The number of the current interpreter in this process.
+pub(crate) fn interpreter_id(_: Python<'_>) -> i64 {
+    // SAFETY: this thread is attached, so it has an interpreter, which is never null.
+    unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) }
+}
 
 /// A class whose `allow` is replaced.
 pub(crate) trait HasDomain: PyClass<Frozen = True> + Sync {
@@ -31,6 +36,9 @@ pub(crate) trait HasDomain: PyClass<Frozen = True> + Sync {
 /// Replaces the method `allow` of a class.
 pub(crate) fn replace_allow<T: HasDomain>(py: Python<'_>) -> PyResult<()> {
     let class = T::type_object(py);
+    if class.getattr("__dict__")?.contains(MACRO_METHOD)? {
+        return Ok(()); // the module was imported before in this interpreter
+    }
     class.setattr(MACRO_METHOD, class.getattr("allow")?)?;
     let call = ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: allow::<T> };
     // Python keeps a pointer to it for as long as the class lives.
@@ -47,7 +55,8 @@ pub(crate) fn replace_allow<T: HasDomain>(py: Python<'_>) -> PyResult<()> {
     class.setattr("allow", method)
 }
 
-/// Python calls this. It never unwinds: all that can panic runs inside `guard`.
+/// The method that Python calls. It never unwinds, because everything that can panic runs inside
+/// `ok` or `guard`.
 unsafe extern "C" fn allow<T: HasDomain>(
     slf: *mut ffi::PyObject,
     values: *const *mut ffi::PyObject,
@@ -64,17 +73,19 @@ unsafe extern "C" fn allow<T: HasDomain>(
         // SAFETY: Python holds a reference to it until this returns.
         unsafe { Borrowed::from_ptr(py, value) }
     };
-    let answer = if names.is_null() && (given == 1 || given == 2) {
+    if names.is_null() && (given == 1 || given == 2) {
         // SAFETY: the descriptor checked that `slf` is an instance of its class.
         let domain = unsafe { slf.cast_unchecked::<T>() }.get().domain();
         let cost = (given == 2).then(|| argument(1));
-        domain::allow(domain, &argument(0), cost.into())
-    } else {
-        // SAFETY: a tuple that Python holds until this returns, or null.
-        let names = unsafe { Bound::from_borrowed_ptr_or_opt(py, names) };
-        guard(|| call_macro_method(slf, given as usize, names, argument))
-    };
-    match answer {
+        if let Some(allowed) = ok(|| domain::allow(domain, &argument(0), cost.into())) {
+            return PyBool::new(py, allowed).to_owned().into_ptr();
+        }
+        // PyO3's method raises the error. To make an exception here, PyO3 would attach this thread,
+        // which never returns in a subinterpreter before Python 3.12.
+    }
+    // SAFETY: a tuple that Python holds until this returns, or null.
+    let names = unsafe { Bound::from_borrowed_ptr_or_opt(py, names) };
+    match guard(|| call_macro_method(slf, given as usize, names, argument)) {
         Ok(allowed) => PyBool::new(py, allowed).to_owned().into_ptr(),
         Err(error) => {
             error.restore(py);
@@ -89,7 +100,7 @@ fn call_macro_method<'a, 'py: 'a>(
     given: usize,
     names: Option<Bound<'py, PyAny>>,
     argument: impl Fn(usize) -> Borrowed<'a, 'py, PyAny>,
-) -> Result<bool, Fault> {
+) -> Result<bool, CallError> {
     let py = slf.py();
     let positional = PyTuple::new(py, (0..given).map(&argument).collect::<Vec<_>>())?;
     let keywords = PyDict::new(py);

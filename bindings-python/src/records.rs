@@ -1,13 +1,13 @@
-//! Records of core as Python classes: a getter for every field, `==`, `hash` and `repr`. The fields
-//! come from core's lists; the descriptions there are the docstrings here.
+//! The records of the core as Python classes with a getter for every field, `==`, `hash` and `repr`.
+//! The fields and their docstrings come from the lists of the core.
 
 use dthrottle::records::{Field, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
 
-use crate::errors::{Fault, guard};
+use crate::errors::{CallError, guard};
 
-/// A value of a record as Python's own object. Times are seconds.
+/// Converts a value of a record to a Python object. Times are seconds.
 pub(crate) fn object<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py, PyAny>> {
     Ok(match *value {
         Value::Flag(flag) => PyBool::new(py, *flag).to_owned().into_any(),
@@ -32,13 +32,13 @@ pub(crate) fn object<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<
     })
 }
 
-/// What `repr` says of a record.
+/// The `repr` of a record.
 pub(crate) fn repr(
     py: Python<'_>,
     name: &str,
     fields: &[Field],
     values: &[Value<'_>],
-) -> Result<String, Fault> {
+) -> Result<String, CallError> {
     let mut shown = Vec::new();
     for (field, value) in fields.iter().zip(values) {
         shown.push(format!("{}={}", field.name, object(py, value)?.repr()?.to_string_lossy()));
@@ -46,7 +46,7 @@ pub(crate) fn repr(
     Ok(format!("{name}({})", shown.join(", ")))
 }
 
-/// A class for a record. Goes with the module's name in brackets.
+/// Defines the class of a record. The brackets contain the name of its module.
 macro_rules! class {
     ([$module:literal] $(#[$about:meta])+ $record:ident, first $first:literal {
         $($(#[$doc:meta])+ $field:ident: $kind:ident,)*
@@ -72,7 +72,7 @@ macro_rules! class {
     };
 }
 
-/// The records as core has them.
+/// The records of the core.
 mod core {
     pub(super) use dthrottle::busy::BusyStats;
     pub(super) use dthrottle::{ClusterEvent, ClusterStats, PeerStats, Stats};

@@ -1,10 +1,10 @@
-//! The named tables of this machine.
+//! The named tables of this machine: list and remove them.
 
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 
-use crate::errors::{Fault, guard};
+use crate::errors::{CallError, guard};
 use crate::records::ClusterStats;
 
 /// A named table of this machine.
@@ -17,13 +17,13 @@ pub(crate) struct TableInfo {
     path: PathBuf,
     /// Bytes of memory.
     bytes: u64,
-    /// How many tags it has room for.
+    /// How many tags fit.
     tags: u64,
     /// Buckets that are not full now.
     buckets: u64,
-    /// The cluster that it belongs to, if an exchange has begun.
+    /// The cluster, if an exchange has begun.
     cluster: Option<ClusterStats>,
-    /// Why it cannot be used, if it cannot.
+    /// Why the table cannot be used; None if it can.
     fault: Option<String>,
 }
 
@@ -34,13 +34,13 @@ impl TableInfo {
     }
 }
 
-/// List the tables of this user, or of a group, in the usual folders or in this one.
+/// Lists the tables of this user, or of a group, in the default directories or in dir.
 #[pyfunction]
 #[pyo3(signature = (*, group = None, dir = None))]
 pub(crate) fn tables(group: Option<String>, dir: Option<String>) -> PyResult<Vec<TableInfo>> {
     guard(|| {
         let found = dthrottle::tables::list(group.as_deref(), dir.as_deref());
-        let tables = found.map_err(Fault::from)?.into_iter().map(|table| TableInfo {
+        let tables = found.map_err(CallError::from)?.into_iter().map(|table| TableInfo {
             name: table.name,
             path: table.path,
             bytes: table.bytes,
@@ -51,4 +51,15 @@ pub(crate) fn tables(group: Option<String>, dir: Option<String>) -> PyResult<Vec
         });
         Ok(tables.collect())
     })
+}
+
+/// Removes a table. Processes that have it open share it until they end.
+#[pyfunction]
+#[pyo3(signature = (name, *, group = None, dir = None))]
+pub(crate) fn remove_table(
+    name: String,
+    group: Option<String>,
+    dir: Option<String>,
+) -> PyResult<()> {
+    guard(|| Ok(dthrottle::tables::remove(&name, group.as_deref(), dir.as_deref())?))
 }

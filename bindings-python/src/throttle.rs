@@ -1,34 +1,35 @@
-//! The throttle: how it is built, its domains, its end.
+//! `Throttle`.
 
 use std::ffi::CString;
 
 use dthrottle::{Builder, Config};
 use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::args::Arg;
 use crate::domain::{self, Domain};
-use crate::errors::{Fault, guard};
+use crate::errors::{CallError, guard};
 use crate::raw::HasDomain;
 use crate::records::{ClusterEvent, ClusterStats, Stats};
 use crate::{args, clock, config};
 
-/// Holds every tag to the rules of its domains.
+/// Limits every tag by the rules of a domain.
 ///
-/// One rule is given by rate, burst and charge_refused; more of them as a list of dicts, rules,
-/// with the keys name, rate, burst and charge_refused. They make up the default domain, for which
-/// the throttle itself stands: it has all the calls of Domain. Other domains are given as a dict of
-/// dicts, domains. At least one domain must have a rule, unless the rate is "unlimited" or rules is
-/// an empty list. With dry_run, refusals are only counted. A ManualClock given as clock takes the
-/// place of the system's.
+/// The default domain has one rule, given by rate, burst and charge_refused, or several, given as
+/// rules, a list of dicts with the keys name, rate, burst and charge_refused. The throttle has all
+/// the methods of Domain for it. Other domains are given as domains, a dict of dicts. At least one
+/// domain must have a rule, unless the rate is "unlimited" or rules is an empty list. With dry_run,
+/// refusals are only counted. A ManualClock given as clock replaces the system's clock.
 ///
-/// The buckets are shared with all children that are forked later; with table, a name or a dict of
-/// name, size, group, dir and private, also with every process of this user that gives the same
-/// name. What cannot be as it was asked for is a RuntimeWarning. The nodes of a cluster, a dict of
-/// name, secret, listen, peers and more, tell each other what they admitted, in a thread that starts
-/// with the first check of a process.
+/// The buckets are shared with all children that are forked later. With table, a name or a dict of
+/// name, size, group, dir and private, they are shared with every process of this user that uses the
+/// same name. A setting that cannot take effect causes a RuntimeWarning.
 ///
-/// Any thread may use it. In a with statement it is closed at the end.
+/// With cluster, a dict of name, secret, listen, peers and more, the nodes of the cluster report to
+/// each other what they admitted. A thread does this, which starts with the first check of a process.
+///
+/// Any thread may use the object. A with statement closes it at the end.
 #[pyclass(frozen, extends = Domain, module = "dthrottle")]
 pub(crate) struct Throttle(dthrottle::Throttle);
 
@@ -36,23 +37,23 @@ fn build(
     py: Python<'_>,
     config: Config,
     clock: Option<dthrottle::ManualClock>,
-) -> Result<PyClassInitializer<Throttle>, Fault> {
+) -> Result<PyClassInitializer<Throttle>, CallError> {
     let mut builder = Builder::from(config);
     if let Some(clock) = clock {
         builder = builder.clock(clock);
     }
-    // It may open files, and no other thread should wait for a disk.
+    // Opening files may take long, so other threads run meanwhile.
     let throttle = py.detach(|| builder.build())?;
     for text in throttle.warnings() {
         let text = CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default();
-        // 1: the line that called, as native code has none.
+        // Level 1 is the caller's line, because native code has no frames.
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)?;
     }
     Ok(Throttle::of(throttle))
 }
 
 impl Throttle {
-    /// A throttle that was built.
+    /// The Python object for a throttle of the core.
     pub(crate) fn of(throttle: dthrottle::Throttle) -> PyClassInitializer<Throttle> {
         let default = Domain::from(dthrottle::Domain::clone(&throttle));
         PyClassInitializer::from(default).add_subclass(Throttle(throttle))
@@ -79,8 +80,9 @@ impl Throttle {
         table=None,
         cluster=None,
         clock=None,
-    ))]
-    #[expect(clippy::too_many_arguments, reason = "in Python they have names")]
+        **unknown
+    ), text_signature = "(rate=..., *, burst=None, charge_refused=None, rules=None, domains=None, dry_run=None, table=None, cluster=None, clock=None)")]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments in Python")]
     fn new(
         py: Python<'_>,
         rate: Arg<'_, '_>,
@@ -92,11 +94,18 @@ impl Throttle {
         table: Option<&Bound<'_, PyAny>>,
         cluster: Option<&Bound<'_, PyAny>>,
         clock: Option<&Bound<'_, PyAny>>,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyClassInitializer<Throttle>> {
         guard(|| {
             let clock = clock::given(clock)?;
-            let config = config::from_options(&[
-                // None here is more likely a setting that is missing than a wish for no limit.
+            // The core's error suggests a name that is known.
+            let unknown = unknown.map(|unknown| unknown.iter().collect::<Vec<_>>());
+            let unknown = unknown.unwrap_or_default();
+            let names = unknown.iter().map(|(name, _)| name.extract::<String>());
+            let names = names.collect::<PyResult<Vec<_>>>()?;
+            let mut options = vec![
+                // rate=None is an error, because it is more likely a missing setting than a wish for
+                // no limit.
                 ("rate", rate.value()),
                 ("burst", burst),
                 ("charge_refused", charge_refused),
@@ -105,13 +114,16 @@ impl Throttle {
                 ("dry_run", dry_run),
                 ("table", table),
                 ("cluster", cluster),
-            ])?;
-            build(py, config, clock)
+            ];
+            for (name, (_, value)) in names.iter().zip(&unknown) {
+                options.push((name, Some(value)));
+            }
+            build(py, config::from_options(&options)?, clock)
         })
     }
 
-    /// A throttle from a configuration in TOML. A table is for a configuration that describes
-    /// none; one with `default_name` also names a table that the configuration leaves unnamed.
+    /// Makes a throttle from a configuration in TOML. A table may be given if the configuration
+    /// has none; one with `default_name` also names a table that the configuration leaves unnamed.
     #[staticmethod]
     #[pyo3(signature = (text, *, table=None, clock=None))]
     fn from_toml(
@@ -128,7 +140,7 @@ impl Throttle {
         })
     }
 
-    /// A throttle from a configuration file in TOML; table as in from_toml.
+    /// Makes a throttle from a configuration file in TOML. For table see from_toml.
     #[staticmethod]
     #[pyo3(signature = (path, *, table=None, clock=None))]
     fn from_file(
@@ -140,50 +152,50 @@ impl Throttle {
         guard(|| {
             let clock = clock::given(clock)?;
             let path = args::path(path)?;
-            // A disk may be slow, and no other thread should wait for it.
+            // Reading a file may take long, so other threads run meanwhile.
             let mut config = py.detach(|| Config::from_file(path))?;
             config::add_table(&mut config, table)?;
             Ok(Py::new(py, build(py, config, clock)?)?)
         })
     }
 
-    /// Asks for cost units, and takes them if they pass: True or False.
-    // The domain's own would do; but to see that a throttle is a domain takes longer than all else
-    // that this call does for Python.
+    /// Like check, but returns only True or False.
+    // `Domain` has this method too, but the cast from a throttle to a domain would be the slowest
+    // part of the call.
     #[pyo3(signature = (tag, cost=Arg::ABSENT), text_signature = "($self, tag, cost=1)")]
     fn allow(&self, tag: &Bound<'_, PyAny>, cost: Arg<'_, '_>) -> PyResult<bool> {
-        domain::allow(&self.0, tag, cost)
+        guard(|| domain::allow(&self.0, tag, cost))
     }
 
-    /// A handle to a domain.
+    /// Returns a domain by its name.
     fn domain(&self, name: &Bound<'_, PyAny>) -> PyResult<Domain> {
         guard(|| Ok(self.0.domain(args::text("name", name)?)?.into()))
     }
 
-    /// The name of the table; None if it is shared by none.
+    /// The name of the table; None if it has no name.
     #[getter]
     fn table_name(&self) -> Option<&str> {
         self.0.table_name()
     }
 
-    /// What the throttle counted so far.
+    /// Returns the counts of this throttle.
     fn stats(&self) -> PyResult<Stats> {
         guard(|| Ok(Stats(self.0.stats())))
     }
 
-    /// Starts the exchange with the cluster in this process, unless it has started: otherwise the
-    /// first check does. Without a cluster there is nothing to start.
+    /// Starts the exchange with the cluster in this process. Otherwise the first check starts it.
+    /// Does nothing without a cluster.
     fn start(&self) -> PyResult<()> {
         guard(|| Ok(self.0.start()?))
     }
 
-    /// The cluster, as this node sees it; None if it belongs to none.
+    /// Returns the state of the cluster as this node sees it; None without a cluster.
     fn cluster_stats(&self) -> PyResult<Option<ClusterStats>> {
         guard(|| Ok(self.0.cluster_stats().map(ClusterStats)))
     }
 
-    /// What happened in the cluster after the event with this number, as far as it is still known:
-    /// begin with 0, and go on with the number of the last one.
+    /// Returns the events of the cluster after the event with this number, without those that were
+    /// dropped. Begin with 0, and continue with the number of the last event.
     #[pyo3(signature = (after=Arg::ABSENT), text_signature = "($self, after=0)")]
     fn events(&self, after: Arg<'_, '_>) -> PyResult<Vec<ClusterEvent>> {
         guard(|| {
@@ -192,11 +204,11 @@ impl Throttle {
         })
     }
 
-    /// Ends the throttle: every later call about a tag, on it or its domains, raises ClosedError.
-    /// Takes leave of its cluster in this process, which may take a moment. May be called again.
+    /// Closes the throttle and leaves the cluster, which may take a moment. Later calls about a tag,
+    /// on the throttle or its domains, raise ClosedError. May be called again.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         guard(|| {
-            // It waits for the exchange to end, and no other thread should.
+            // Closing waits for the exchange to end, so other threads run meanwhile.
             py.detach(|| self.0.close());
             Ok(())
         })

@@ -1,7 +1,8 @@
-//! HTTP middleware for Python: converts requests and options for the core's HTTP policy, and its
-//! decisions for Python. The adapters for servers and frameworks are in `python/dthrottle`.
+//! HTTP middleware: converts requests and options for the HTTP policy of the core, and its decisions
+//! to Python. The adapters for servers and frameworks are in `python/dthrottle`.
 //!
-//! No call here lets go of the interpreter: the locks of shared throttles rely on it.
+//! No call here releases the GIL, so no other thread can fork while a lock of a shared throttle is
+//! held.
 
 mod address;
 mod convert;
@@ -17,20 +18,20 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 pub(crate) use self::address::{ClientAddress, client_address, parse_address};
 use self::convert::{Pairs, body_of, lines, pairs, read, tag_bytes, text};
-use crate::args::{Arg, quote, type_name};
+use crate::args::{Arg, quote, timedelta_seconds, type_name};
 use crate::clock;
 use crate::config::tree;
 use crate::decision::Decision;
 use crate::domain::Domain;
-use crate::errors::{Fault, guard};
+use crate::errors::{CallError, guard};
 use crate::throttle::Throttle;
 
 /// One middleware, or one limit of a route.
 ///
 /// The options are those of docs/http.md, and throttle and clock, which take objects. The adapter
-/// calls functions that are given as options. With is_template, tags in allow are no error although
-/// tags are addresses, as routes may have other tags. on_warning gets the code and the text of each
-/// warning.
+/// calls the functions among the options. With is_template, tags in allow are accepted although tags
+/// are addresses, because routes may have other tags. on_warning receives the code and the text of
+/// each warning.
 #[pyclass(frozen, module = "dthrottle._dthrottle")]
 pub(crate) struct Middleware {
     middleware: web::Middleware,
@@ -50,9 +51,9 @@ pub(crate) struct HttpDecision {
     decided: web::HttpDecision,
     decision: Py<Decision>,
     fields: Py<PyList>,
-    /// Whether the request, or its refusal, has a place among the delayed ones.
+    /// Whether the request, or its refusal, counts as delayed.
     is_delayed: AtomicBool,
-    /// Units that a refund gives back. The first call that may refund takes them.
+    /// Units that a refund gives back. The first call that may refund sets them to 0.
     taken: AtomicU64,
 }
 
@@ -93,6 +94,14 @@ impl Middleware {
                         setup.clock = clock::given(Some(&value))?.map(Into::into);
                         host
                     }
+                    "max_delay" => match timedelta_seconds(&value)? {
+                        Some(seconds) => Value::Number(seconds),
+                        None => tree(&value)?,
+                    },
+                    "throttle_milliseconds" => match timedelta_seconds(&value)? {
+                        Some(seconds) => Value::Number(seconds * 1e3),
+                        None => tree(&value)?,
+                    },
                     _ => tree(&value)?,
                 };
                 entries.push(Entry::new(key, value));
@@ -105,7 +114,8 @@ impl Middleware {
         })
     }
 
-    /// Opens the throttle, unless it was given: an unusable table is an error now.
+    /// Opens the throttle, so that an unusable table is an error now. Returns None for a throttle of
+    /// the application.
     fn open(&self, py: Python<'_>) -> PyResult<Option<Py<Throttle>>> {
         guard(|| {
             let throttle = self.middleware.open()?;
@@ -114,7 +124,7 @@ impl Middleware {
         })
     }
 
-    /// The domain that requests are counted in. The throttle gets no other domains from now on.
+    /// Returns the domain that requests are counted in. From then on the throttle gets no more domains.
     fn domain(&self, py: Python<'_>) -> PyResult<Domain> {
         guard(|| {
             let domain = self.middleware.domain()?.clone();
@@ -123,37 +133,43 @@ impl Middleware {
         })
     }
 
+    /// The name of a domain that has another rate or burst in the table; None if there is none.
+    #[getter]
+    fn changed_domain(&self) -> PyResult<Option<String>> {
+        guard(|| Ok(self.middleware.shared().and_then(web::SharedThrottle::changed_domain)))
+    }
+
     /// The name of the domain that requests are counted in.
     #[getter]
     fn domain_name(&self) -> &str {
         self.middleware.domain_name()
     }
 
-    /// The name of the table, if it was made for middleware and has one.
+    /// The name of the table; None if it has no name or is that of the application's throttle.
     #[getter]
     fn table_name(&self) -> Option<String> {
         self.middleware.table_name()
     }
 
-    /// The throttle that this middleware shares with others; None: it was given one.
+    /// The throttle that this middleware shares with others; None for a throttle of the application.
     #[getter]
     fn shared(&self) -> Option<SharedThrottle> {
         self.middleware.shared().cloned().map(SharedThrottle)
     }
 
-    /// The methods that are throttled; None: all.
+    /// The methods that are throttled; None for all.
     #[getter]
     fn methods(&self) -> Option<Vec<String>> {
         self.middleware.options().methods.clone()
     }
 
-    /// Regular expressions for the paths that are throttled; none: all paths.
+    /// Regular expressions for the paths that are throttled; empty for all paths.
     #[getter]
     fn routes(&self) -> Vec<String> {
         self.middleware.options().routes.clone()
     }
 
-    /// The header that has the tag, in small letters.
+    /// The lower-case name of the header that contains the tag.
     #[getter]
     fn tag_header(&self) -> Option<&str> {
         match &self.middleware.options().tag {
@@ -221,9 +237,10 @@ impl Middleware {
         })
     }
 
-    /// Decides about a request; None: it passes without a decision.
+    /// Decides about a request. Returns None if the request passes without a decision.
     ///
-    /// tag is the header's value or the function's result; it is absent if the function failed.
+    /// tag is the value of the header or the result of the function. It is absent if the function
+    /// failed.
     #[pyo3(
         signature = (peer, forwarded=None, scope="", can_delay=true, tag=Arg::ABSENT, cost=None),
         text_signature = "($self, peer, forwarded=None, scope='', can_delay=True, tag=..., cost=None)"
@@ -290,7 +307,7 @@ impl Middleware {
 }
 
 impl Middleware {
-    fn decision(&self, decided: &web::HttpDecision) -> Result<Decision, Fault> {
+    fn decision(&self, decided: &web::HttpDecision) -> Result<Decision, CallError> {
         let domain = match self.domain.get() {
             Some(domain) => domain,
             None => {
@@ -301,7 +318,7 @@ impl Middleware {
         Ok(domain.decision(decided.decision))
     }
 
-    /// Passes warnings on. An error of the receiver is printed, and concerns no request.
+    /// Passes warnings to on_warning. An exception that it raises is printed, and fails no request.
     fn warn(&self, py: Python<'_>) {
         for warning in self.middleware.take_warnings() {
             if let Some(receiver) = &self.on_warning
@@ -339,16 +356,16 @@ impl HttpDecision {
         self.fields.clone_ref(py)
     }
 
-    /// Whole seconds after which the same request would pass, at least one; None: the options turn
-    /// the field Retry-After off.
+    /// Whole seconds after which the same request would pass, at least 1; None if the options turn
+    /// Retry-After off.
     #[getter]
     fn retry_after(&self) -> Option<u64> {
         let shows = self.middleware.get().middleware.options().retry_after;
         shows.then(|| web::retry_after(&self.decided.decision))
     }
 
-    /// The response to a refusal: its status, its fields besides those of every response, and its
-    /// content. body replaces that of the options.
+    /// Returns the response to a refusal: its status, the header fields that only refusals have, and
+    /// its content. body replaces the body of the options.
     #[pyo3(signature = (body=None))]
     fn refusal<'py>(
         &self,
@@ -365,8 +382,8 @@ impl HttpDecision {
         })
     }
 
-    /// Ends a delay: frees the place, and gives back what was taken if the client has left. Only the
-    /// first call counts.
+    /// Ends a delay, so that another request may be delayed. Refunds the request if the client has
+    /// left. Only the first call has an effect.
     fn end_delay(&self, py: Python<'_>, is_gone: bool) -> PyResult<()> {
         guard(|| {
             self.leave(is_gone);
@@ -375,8 +392,8 @@ impl HttpDecision {
         })
     }
 
-    /// Gives back what was taken, if the options say so for such a response, and if end_delay did
-    /// not give it back. Only the first call counts.
+    /// Refunds the request if the options ask for it for such a response and end_delay has not
+    /// refunded it. Only the first call has an effect.
     fn finish(&self, py: Python<'_>, is_success: bool) -> PyResult<()> {
         guard(|| {
             let this = self.middleware.get();
@@ -398,8 +415,8 @@ impl HttpDecision {
     }
 }
 
-/// A coroutine may be cancelled, and a function of the application interrupted, before the adapter
-/// begins to wait: the place is freed then, too.
+/// Ends the delay of a request whose coroutine was cancelled, or whose function of the application was
+/// interrupted, before the adapter began to wait.
 impl Drop for HttpDecision {
     fn drop(&mut self) {
         self.leave(true);
@@ -413,7 +430,7 @@ fn delay_of(decided: &web::HttpDecision) -> Duration {
     }
 }
 
-/// Writes header fields for the rules of a domain, under another name than the domain's.
+/// Makes header fields for the rules of a domain, which gets another name in them.
 #[pyclass(frozen, module = "dthrottle._dthrottle")]
 pub(crate) struct Headers(web::Headers);
 
@@ -435,7 +452,7 @@ impl Headers {
         self.0.is_list()
     }
 
-    /// The fields for a decision.
+    /// Returns the fields for a decision.
     fn fields<'py>(&self, decision: &Bound<'py, Decision>) -> Pairs<'py> {
         let unix_s = || {
             let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
@@ -445,8 +462,8 @@ impl Headers {
     }
 }
 
-/// The name of an application's table. shown are the parts that a person recognizes; identity is
-/// everything that distinguishes this application from others.
+/// Returns the name of an application's table. shown are the parts that a person recognizes. identity
+/// has everything that distinguishes this application from others.
 #[pyfunction]
 pub(crate) fn application_table_name(shown: Vec<String>, identity: Vec<String>) -> String {
     let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
@@ -454,7 +471,7 @@ pub(crate) fn application_table_name(shown: Vec<String>, identity: Vec<String>) 
     web::application_table_name(&shown, &identity)
 }
 
-/// A hint for a word that is none of the known ones.
+/// Returns a hint for an unknown word: the most similar known word, or all of them.
 #[pyfunction]
 pub(crate) fn nearest(word: &str, known: Vec<String>) -> String {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();

@@ -90,10 +90,10 @@ def test_stats_and_forgetting(busy: BusyThrottle) -> None:
 def test_times_that_cannot_be(busy: BusyThrottle, now: Any) -> None:
     calls = [busy.should_send, busy.turn, busy.on_ok, busy.on_busy, busy.limit, busy.rate]
     for call in calls:
-        with pytest.raises(ArgumentError, match=r"^`now` .*must be a number of seconds"):
+        with pytest.raises(ArgumentError, match=r"^`now` must be a number of seconds"):
             call("a", now=now)
     if now is not None:
-        with pytest.raises(ArgumentError, match=r"^`retry_after` .*must be a number of seconds"):
+        with pytest.raises(ArgumentError, match=r"^`retry_after` must be a number of seconds"):
             busy.on_busy("a", now)
     assert busy.should_send("a")
 
@@ -101,7 +101,7 @@ def test_times_that_cannot_be(busy: BusyThrottle, now: Any) -> None:
 @pytest.mark.parametrize("service", [None, 7, ["a"], "\ud800"])
 def test_names_that_cannot_be(busy: BusyThrottle, service: Any) -> None:
     for call in (busy.should_send, busy.turn, busy.on_ok, busy.on_busy, busy.limit, busy.forget):
-        with pytest.raises(ArgumentError, match=r"^service "):
+        with pytest.raises(ArgumentError, match=r"^`service` "):
             call(service)
 
 

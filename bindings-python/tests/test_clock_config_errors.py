@@ -129,13 +129,13 @@ def test_deep_nesting_is_an_error_and_no_crash() -> None:
 
 @pytest.mark.parametrize("text", [None, 5, b'rate = "1/s"', "rate = \ud800"])
 def test_toml_must_be_text(text: Any) -> None:
-    with pytest.raises(ArgumentError, match="text "):
+    with pytest.raises(ArgumentError, match="`text` must be "):
         Throttle.from_toml(text)
 
 
 @pytest.mark.parametrize("path", [None, 5, b"dthrottle.toml", "\ud800"])
 def test_path_must_be_a_path(path: Any) -> None:
-    with pytest.raises(ArgumentError, match="path "):
+    with pytest.raises(ArgumentError, match="`path` must be "):
         Throttle.from_file(path)
 
 

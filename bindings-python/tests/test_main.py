@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -12,13 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import vectors
+from flask import Flask
 from test_cluster import ports
 
+import dthrottle
 from dthrottle import Throttle
 from dthrottle.__main__ import main
 from dthrottle.address import client_address
+from dthrottle.flask import Limiter
 
-Said = pytest.CaptureFixture[str]
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "python.md"
+
+Output = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
@@ -31,7 +38,7 @@ def run(table: Any, *arguments: str) -> int:
     return main([*arguments, "--dir", table["dir"]])
 
 
-def test_check_and_peek(table: Any, capsys: Said) -> None:
+def test_check_and_peek(table: Any, capsys: Output) -> None:
     throttle = Throttle("3/hour", table=table)
     throttle.allow("alice")
     rule = ("--rate", "3/hour", "--table", table["name"])
@@ -55,7 +62,78 @@ def test_an_address_is_the_tag_that_middleware_gives_it(table: Any) -> None:
     assert run(table, "check", "bob", "--rate", "1/hour") == 0
 
 
-def test_rules_of_a_file(table: Any, tmp_path: Path, capsys: Said) -> None:
+def test_scope_of_the_documentation_names_the_bucket_of_a_flask_route(table: Any) -> None:
+    app = Flask("shop")
+    limiter = Limiter(app, table=table)
+
+    @app.post("/login")
+    @limiter.limit("1/minute")
+    def login() -> str:
+        return "hello"
+
+    assert app.test_client().post("/login").status_code == 200
+    where = ("--rate", "1/minute", "--domain", "1/minute", "--table", table["name"])
+    assert run(table, "peek", "127.0.0.1", *where) == 0
+    assert run(table, "peek", "127.0.0.1", *where, "--scope", "shop endpoint:login") == 1
+    assert '--scope "shop endpoint:login"' in DOCUMENTATION.read_text()
+
+
+def test_check_by_another_rate_changes_no_bucket_without_a_flag(table: Any, capsys: Output) -> None:
+    throttle = Throttle("1/hour", table=table)
+    throttle.allow("alice")
+    for command in ("peek", "check", "reset"):
+        assert run(table, command, "alice", "--rate", "100/s") == 2
+        assert "another rate or burst" in capsys.readouterr().err
+        assert throttle.peek("alice").remaining == 0
+    assert run(table, "check", "alice", "--rate", "1/hour") == 1
+    changed = ("--rate", "100/s", "--change-rules")
+    assert run(table, "check", "bob", *changed) == 0
+
+
+def test_reset_fills_the_bucket_of_a_tag(table: Any) -> None:
+    throttle = Throttle("1/hour", table=table)
+    throttle.allow("alice")
+    throttle.allow("bob")
+    assert run(table, "reset", "alice", "--rate", "1/hour") == 0
+    assert throttle.peek("alice").remaining == 1
+    assert throttle.peek("bob").remaining == 0
+
+
+def test_list_shows_tables_and_remove_removes_one(table: Any, capsys: Output) -> None:
+    Throttle("1/hour", table=table).allow("alice")
+    other: Any = {**table, "name": "other"}
+    Throttle("1/hour", table=other)
+    assert run(table, "list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["table", "tags", "buckets", "bytes", "file"]
+    assert {line.split()[0] for line in lines[1:]} == {table["name"], "other"}
+    assert run(table, "remove", "other") == 0
+    assert run(table, "list", "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["name"], found["buckets"], found["cluster"]) == (table["name"], 1, None)
+    assert found["path"].startswith(table["dir"])
+    assert run(table, "remove", "other") == 2
+    assert 'no table "other"' in capsys.readouterr().err
+
+
+def test_json_of_a_check_has_every_field_of_a_decision(table: Any, capsys: Output) -> None:
+    Throttle("1/hour", table=table)
+    assert run(table, "check", "alice", "--rate", "1/hour", "--json") == 0
+    decision = json.loads(capsys.readouterr().out)
+    assert set(decision) == set(vectors.read("records")["Decision"]["names"])
+    assert (decision["allowed"], decision["reset_after"]) == (True, pytest.approx(3600, abs=60))
+    assert run(table, "peers", "--json") == 0
+    assert json.loads(capsys.readouterr().out) is None
+
+
+def test_version_is_that_of_the_package(capsys: Output) -> None:
+    with pytest.raises(SystemExit) as exited:
+        main(["--version"])
+    assert exited.value.code == 0
+    assert capsys.readouterr().out == f"dthrottle {dthrottle.__version__}\n"
+
+
+def test_rules_of_a_file(table: Any, tmp_path: Path, capsys: Output) -> None:
     config = tmp_path / "dthrottle.toml"
     rules = '[domains.login]\nrate = "1/hour"\n'
     config.write_text(rules)
@@ -70,7 +148,7 @@ def test_rules_of_a_file(table: Any, tmp_path: Path, capsys: Said) -> None:
     assert "fortnight" in capsys.readouterr().err
 
 
-def test_stats(table: Any, capsys: Said) -> None:
+def test_stats(table: Any, capsys: Output) -> None:
     assert run(table, "stats") == 0
     assert "no named tables" in capsys.readouterr().out
     throttle = Throttle("3/hour", table=table)
@@ -82,7 +160,7 @@ def test_stats(table: Any, capsys: Said) -> None:
     assert line.split()[:2] == [table["name"], "5"]
 
 
-def test_peers(table: Any, capsys: Said) -> None:
+def test_peers(table: Any, capsys: Output) -> None:
     one, two = ports(2)
     alone = Throttle("3/hour", table=table)
     assert run(table, "peers") == 0
@@ -119,7 +197,9 @@ def test_peers(table: Any, capsys: Said) -> None:
         (["peers"], "--table NAME; there are: none"),
     ],
 )
-def test_what_is_unclear_is_said(table: Any, capsys: Said, arguments: list[str], says: str) -> None:
+def test_what_is_unclear_is_said(
+    table: Any, capsys: Output, arguments: list[str], says: str
+) -> None:
     assert run(table, *arguments) == 2
     assert says in capsys.readouterr().err
     assert list(Path(table["dir"]).iterdir()) == [], "a look makes no table"

@@ -29,7 +29,7 @@ assert throttle.allow("t") and not throttle.allow("t")
 try:
     throttle.check(None)
 except dthrottle.ArgumentError as error:
-    assert str(error) == "tag None: must be str or bytes", error
+    assert str(error) == "`tag` must be str or bytes, got None", error
 else:
     raise SystemExit("no ArgumentError")
 print(sys.version_info[:2], dthrottle.__version__, dthrottle.__file__)

@@ -20,9 +20,9 @@ pub fn cost_from_f64(cost: f64) -> Result<u64> {
     }
 }
 
-/// The error for a cost that is not a whole number of at least 0.
+/// The error about a cost that is not a whole number from 0 to 2^53.
 pub fn bad_cost(cost: impl std::fmt::Display) -> Error {
-    let message = format!("`cost` must be a whole number of at least 0, got {cost}");
+    let message = format!("`cost` must be a whole number from 0 to 2^53, got {cost}");
     Error::new(ErrorKind::Cost, message)
 }
 

@@ -9,12 +9,14 @@ use std::path::PathBuf;
 #[cfg(feature = "busy")]
 use crate::busy::BusyRegion;
 use crate::cluster::ClusterStats;
+use crate::config::DomainConfig;
 use crate::error::{Error, ErrorKind, Result};
 use crate::os::clock;
 use crate::os::named;
 use crate::os::owner::Owner;
+use crate::table::fingerprint::rule_id;
 use crate::table::{Region, Table, TableParams};
-use crate::{TableConfig, config};
+use crate::{Config, TableConfig, config};
 
 /// A named table on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,6 +151,24 @@ pub fn resize(name: &str, size: &str, group: Option<&str>, dir: Option<&str>) ->
         forgotten = new.evicted.get();
     })?;
     Ok(forgotten)
+}
+
+/// The first domain of a configuration that has a rule of the same name as one in its table, but
+/// another rate or burst. A check by such a rule would change how the table counts the bucket.
+pub fn changed_domain(config: &Config) -> Option<String> {
+    let (group, dir) = (config.table.group.as_deref(), config.table.dir.as_deref());
+    let region = named::find_named::<Region>(config.table_name()?, group, dir)?;
+    let known: Vec<_> = Table::new(region).rules().map(|(_, id, scale)| (id, scale)).collect();
+    let is_changed = |domain: &&DomainConfig| {
+        let mut rules = domain.rules.iter().zip(domain.rule_names());
+        rules.any(|(rule, name)| {
+            let id = rule_id(&domain.name, &name);
+            let mut scales = known.iter().filter(|(known, _)| *known == id).peekable();
+            scales.peek().is_some()
+                && rule.scale().is_ok_and(|scale| scales.all(|(_, known)| *known != scale))
+        })
+    };
+    config.domains.iter().find(is_changed).map(|domain| domain.name.clone())
 }
 
 fn find(name: &str, owner: Owner, dir: Option<&str>) -> Result<PathBuf> {

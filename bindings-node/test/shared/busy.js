@@ -85,7 +85,7 @@ function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
       const busy = new BusyThrottle({ clock: new ManualClock() });
       const argument = 'DTHROTTLE_ARGUMENT';
       for (const now of [-1, NaN, Infinity, 1e300]) {
-        const wrong = fails(argument, /^`nowMs` .*must be a number of milliseconds/);
+        const wrong = fails(argument, /^`nowMs` must be a number of milliseconds/);
         assert.throws(() => busy.shouldSend('a', now), wrong);
         assert.throws(() => busy.onOk('a', now), wrong);
         assert.throws(() => busy.onBusy('a', undefined, now), wrong);

@@ -7,7 +7,11 @@
 (True, 199)
 """
 
-from dthrottle._dthrottle import (
+from dthrottle import _load
+
+_load.load()
+
+from dthrottle._dthrottle import (  # noqa: E402
     UNLIMITED,
     ClusterEvent,
     ClusterStats,
@@ -20,10 +24,11 @@ from dthrottle._dthrottle import (
     TableInfo,
     Throttle,
     __version__,
+    remove_table,
     tables,
 )
-from dthrottle.config import ClusterConfig, DomainConfig, RuleConfig, TableConfig
-from dthrottle.errors import (
+from dthrottle.config import ClusterConfig, DomainConfig, RuleConfig, TableConfig  # noqa: E402
+from dthrottle.errors import (  # noqa: E402
     ArgumentError,
     ClosedError,
     ConfigError,
@@ -59,5 +64,6 @@ __all__ = [
     "TableInfo",
     "Throttle",
     "__version__",
+    "remove_table",
     "tables",
 ]

@@ -1,15 +1,24 @@
-"""A look at tables that are in use: ``python -m dthrottle stats``, ``peers``, ``check TAG``."""
+"""Shows and changes tables that are in use: ``python -m dthrottle list``, ``check TAG``, ..."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dthrottle import Decision, DthrottleError, TableInfo, tables
+from dthrottle import (
+    ClusterStats,
+    Decision,
+    DthrottleError,
+    TableInfo,
+    __version__,
+    remove_table,
+    tables,
+)
 from dthrottle._dthrottle import Middleware
 from dthrottle.address import client_address
 from dthrottle.application import application_name
@@ -18,62 +27,95 @@ from dthrottle.options import source_options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 1: the check was refused, 2: something is wrong."""
+    """Run a command. Return 1 if a check was refused, 2 after an error."""
     args = _parser().parse_args(arguments)
     try:
         code = int(args.run(args))
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # whoever reads has read enough; nothing is left to flush
+    except BrokenPipeError:  # the reader closed the pipe; nothing is left to flush
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except DthrottleError as error:
-        print(f"dthrottle: {error}", file=sys.stderr)
-        return 2
-    except _Unclear as error:
+    except (DthrottleError, _UsageError) as error:
         print(f"dthrottle: {error}", file=sys.stderr)
         return 2
 
 
-class _Unclear(Exception):
-    """It does not say which table."""
+class _UsageError(Exception):
+    """The arguments do not determine a table or its rules."""
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m dthrottle", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"dthrottle {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--table", metavar="NAME", help="which table; needless if there is one")
-    common.add_argument("--group", help="a table of this group instead of the user's")
-    common.add_argument("--dir", help="a table in this folder instead of the usual ones")
+    where = argparse.ArgumentParser(add_help=False)
+    where.add_argument("--group", help="a table of this group instead of the user's")
+    where.add_argument("--dir", help="a table in this directory instead of the default ones")
+    common = argparse.ArgumentParser(add_help=False, parents=[where])
+    common.add_argument("--table", metavar="NAME", help="the table; needed if there are several")
+    common.add_argument("--json", action="store_true", help="print JSON")
 
-    stats = commands.add_parser("stats", parents=[common], help="show tables and what they hold")
-    stats.set_defaults(run=_stats)
-    peers = commands.add_parser("peers", parents=[common], help="show the cluster of a table")
-    peers.set_defaults(run=_peers)
-    for name, text in (("check", "ask for a tag, and take"), ("peek", "ask, and take nothing")):
-        check = commands.add_parser(name, parents=[common], help=text)
-        check.set_defaults(run=_check, command=name)
-        check.add_argument("tag", help="an address, or any other text")
-        check.add_argument("--text", action="store_true", help="an address, too, is only text")
-        check.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with the rules")
-        check.add_argument("--rate", help="a rule, if there is no file: 100/s")
-        check.add_argument("--burst", help="beside the rate")
-        check.add_argument("--domain", help='which rules ("default")')
-        check.add_argument("--scope", help="of a limit at routes: endpoint:login")
-        check.add_argument("--cost", type=int, default=1, help="how much to ask for (1)")
+    for name, run, text in (
+        ("list", _list, "show all tables: name, size, buckets in use, file"),
+        ("stats", _stats, "show tables and the counters of their clusters"),
+        ("peers", _peers, "show the cluster of a table"),
+    ):
+        commands.add_parser(name, parents=[common], help=text).set_defaults(run=run)
+    remove = commands.add_parser("remove", parents=[where], help="remove a table")
+    remove.add_argument("name", help="its name; processes that have it open keep it")
+    remove.set_defaults(run=_remove)
+    for name, run, text in (
+        ("check", _check, "check a tag and charge it"),
+        ("peek", _check, "check a tag without charging it"),
+        ("reset", _reset, "fill the buckets of a tag"),
+    ):
+        command = commands.add_parser(name, parents=[common], help=text)
+        command.set_defaults(run=run, command=name)
+        command.add_argument("tag", help="an address, or any other text")
+        command.add_argument("--text", action="store_true", help="take an address as plain text")
+        command.add_argument(
+            "--config", type=Path, metavar="FILE", help="a TOML file with the rules"
+        )
+        command.add_argument("--rate", help="a rule, if there is no file: 100/s")
+        command.add_argument("--burst", help="the burst of the rule")
+        command.add_argument("--domain", help='the domain ("default")')
+        command.add_argument(
+            "--scope", help='the route of a limit: "shop endpoint:login" of the Flask app "shop"'
+        )
+        command.add_argument("--cost", type=int, default=1, help="the units to check (1)")
+        command.add_argument(
+            "--change-rules",
+            action="store_true",
+            help="allow a rate or burst that the domain does not have in the table",
+        )
     return parser
+
+
+def _list(args: argparse.Namespace) -> int:
+    found = _tables(args)
+    if args.json:
+        return _print_json([_table_fields(table) for table in found])
+    lines: list[tuple[str, ...]] = [("table", "tags", "buckets", "bytes", "file")]
+    for table in found:
+        error = f"cannot be used: {table.fault}" if table.fault else str(table.path)
+        counts = (str(count) for count in (table.tags, table.buckets, table.bytes))
+        lines.append((table.name, *counts, error))
+    _print(lines)
+    return 0
 
 
 def _stats(args: argparse.Namespace) -> int:
     found = _tables(args)
+    if args.json:
+        return _print_json([_table_fields(table) for table in found])
     if not found:
         print("no named tables")
     lines = [("table", "buckets", "room", "MB", "")]
     for table in found:
-        fault = f"cannot be used: {table.fault}" if table.fault else ""
+        error = f"cannot be used: {table.fault}" if table.fault else ""
         size = f"{table.bytes / 1e6:.1f}"
-        lines.append((table.name, str(table.buckets), str(table.tags), size, fault))
+        lines.append((table.name, str(table.buckets), str(table.tags), size, error))
     _print(lines if found else [])
     for table in found:
         seen = table.cluster
@@ -85,6 +127,8 @@ def _stats(args: argparse.Namespace) -> int:
 
 def _peers(args: argparse.Namespace) -> int:
     seen = _one(args).cluster
+    if args.json:
+        return _print_json(None if seen is None else _cluster_fields(seen))
     if seen is None:
         print("this table belongs to no cluster")
         return 0
@@ -107,9 +151,33 @@ def _peers(args: argparse.Namespace) -> int:
     return 0
 
 
+def _remove(args: argparse.Namespace) -> int:
+    remove_table(args.name, group=args.group, dir=args.dir)
+    return 0
+
+
 def _check(args: argparse.Namespace) -> int:
+    native, tag = _native_and_tag(args)
+    domain = native.domain()
+    check = domain.check if args.command == "check" else domain.peek
+    decision = check(tag, args.cost)
+    if args.json:
+        _print_json(_fields(decision))
+    else:
+        _print(_lines(decision))
+    return 0 if decision.allowed else 1
+
+
+def _reset(args: argparse.Namespace) -> int:
+    native, tag = _native_and_tag(args)
+    native.domain().reset(tag)
+    return 0
+
+
+def _native_and_tag(args: argparse.Namespace) -> tuple[Middleware, bytes]:
+    """Return a middleware, whose throttle lives as long as it, and the tag."""
     if (args.config is None) == (args.rate is None):
-        raise _Unclear("give the rules: --config FILE, or --rate 100/s")
+        raise _UsageError("give the rules: --config FILE, or --rate 100/s")
     source: Any = args.config
     if source is None:
         source = {"rate": args.rate, **({"burst": args.burst} if args.burst else {})}
@@ -117,18 +185,21 @@ def _check(args: argparse.Namespace) -> int:
     table = None if args.config is not None and args.table is None else _where(args, _one(args))
     options = source_options(source, {"domain": args.domain, "table": table})
     native = Middleware(options, application=application_name())
+    changed = native.changed_domain
+    if changed is not None and not args.change_rules:
+        message = (
+            f"the domain {changed!r} has another rate or burst in this table; give the rules of the "
+            "application, or --change-rules to count the tag by these from now on"
+        )
+        raise _UsageError(message)
     native.open()
-    domain = native.domain()
     tag = (None if args.text else client_address(args.tag)) or os.fsencode(args.tag)
     if args.scope:
         tag = b"%b\0%b" % (os.fsencode(args.scope), tag)
-    ask = domain.check if args.command == "check" else domain.peek
-    decision = ask(tag, args.cost)
-    _print(_told(decision))
-    return 0 if decision.allowed else 1
+    return native, tag
 
 
-def _told(decision: Decision) -> Iterable[tuple[str, str]]:
+def _lines(decision: Decision) -> Iterable[tuple[str, str]]:
     yield "allowed", "yes" if decision.allowed else f"no, by {decision.rule}"
     yield "remaining", f"{decision.remaining} of {decision.limit}"
     if decision.balance < 0:
@@ -147,14 +218,14 @@ def _tables(args: argparse.Namespace) -> list[TableInfo]:
         return found
     named = [table for table in found if table.name == args.table]
     if not named:
-        raise _Unclear(f"no table {args.table!r}; there are: {_names(found)}")
+        raise _UsageError(f"no table {args.table!r}; there are: {_names(found)}")
     return named
 
 
 def _one(args: argparse.Namespace) -> TableInfo:
     found = _tables(args)
     if len(found) != 1:
-        raise _Unclear(f"say which table, --table NAME; there are: {_names(found)}")
+        raise _UsageError(f"name the table, --table NAME; there are: {_names(found)}")
     return found[0]
 
 
@@ -169,6 +240,29 @@ def _where(args: argparse.Namespace, table: TableInfo) -> TableConfig:
     if args.dir:
         where["dir"] = args.dir
     return where
+
+
+# Output.
+
+
+def _fields(record: object) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in dir(record) if not name.startswith("_")}
+
+
+def _table_fields(table: TableInfo) -> dict[str, Any]:
+    cluster = None if table.cluster is None else _cluster_fields(table.cluster)
+    return {**_fields(table), "path": str(table.path), "cluster": cluster}
+
+
+def _cluster_fields(cluster: ClusterStats) -> dict[str, Any]:
+    # JavaScript has no integers of 64 bits.
+    peers = [{**_fields(peer), "node": f"{peer.node:016x}"} for peer in cluster.peers]
+    return {**_fields(cluster), "node": f"{cluster.node:016x}", "peers": peers}
+
+
+def _print_json(value: object) -> int:
+    print(json.dumps(value))
+    return 0
 
 
 def _print(lines: Iterable[Sequence[str]]) -> None:

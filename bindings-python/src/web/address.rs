@@ -8,10 +8,10 @@ use super::convert::{lines, read, text};
 use crate::args::Arg;
 use crate::errors::guard;
 
-/// Finds the client behind trusted proxies: 4 bytes for IPv4, 16 for IPv6.
+/// Finds the address of the client behind trusted proxies: 4 bytes for IPv4, 16 for IPv6.
 ///
-/// Of an IPv6 address the first ipv6_prefix bits remain, because one client commonly has all
-/// addresses behind them.
+/// Only the first ipv6_prefix bits of an IPv6 address are used, because one client usually has all
+/// addresses that begin with them.
 #[pyclass(frozen, module = "dthrottle.address")]
 pub(crate) struct ClientAddress(web::ClientAddress);
 
@@ -24,7 +24,7 @@ impl ClientAddress {
     )]
     fn new(trusted_proxies: Arg<'_, '_>, ipv6_prefix: Arg<'_, '_>) -> PyResult<ClientAddress> {
         guard(|| {
-            // For middleware None is the default; here it is no value.
+            // Middleware treats None as the default, but here it is an error.
             for (name, arg, right) in [
                 ("trusted_proxies", &trusted_proxies, "a number of proxies, or a list of networks"),
                 ("ipv6_prefix", &ipv6_prefix, "a number of bits from 1 to 128"),
@@ -42,7 +42,7 @@ impl ClientAddress {
         })
     }
 
-    /// The tag of the client that sent this request, or None if its address is unknown.
+    /// Returns the tag of the client that sent a request, or None if its address is unknown.
     #[pyo3(signature = (peer, forwarded_for=None))]
     fn __call__<'py>(
         &self,
@@ -59,10 +59,11 @@ impl ClientAddress {
     }
 }
 
-/// Gives the client's address as a tag, or None if nothing of it is known.
+/// Returns the client's address as a tag, or None if it is unknown.
 ///
-/// The peer opened the connection. The header X-Forwarded-For, in one text or several, is only read
-/// if proxies are trusted. To ask often, make a ClientAddress once.
+/// peer is the address at the other end of the connection. forwarded_for is the header
+/// X-Forwarded-For, as one string or several; it is read only if proxies are trusted. A ClientAddress
+/// is faster for many calls.
 #[pyfunction]
 #[pyo3(
     signature = (
@@ -80,9 +81,10 @@ pub(crate) fn client_address<'py>(
     ClientAddress::new(trusted_proxies, ipv6_prefix)?.__call__(py, peer, forwarded_for)
 }
 
-/// Parses an address as peers and proxies write it; 4 or 16 bytes, or None if it is none.
+/// Parses an address as servers and proxies write it. Returns 4 or 16 bytes, or None if the text is
+/// not an address.
 ///
-/// Blanks around it, brackets, a port and a zone do not matter, nor does its spelling.
+/// Surrounding blanks, brackets, a port and a zone are ignored. All spellings give the same bytes.
 #[pyfunction]
 pub(crate) fn parse_address<'py>(
     py: Python<'py>,

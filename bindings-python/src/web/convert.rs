@@ -1,4 +1,4 @@
-//! Values of Python as what the core's HTTP policy takes, and header fields for Python.
+//! Converts values of Python for the HTTP policy of the core, and header fields to Python.
 
 use std::borrow::Cow;
 
@@ -8,22 +8,24 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyInt, PyString};
 
 use crate::config::{tree, tree_of};
-use crate::errors::Fault;
+use crate::errors::CallError;
 
 pub(super) type Pairs<'py> = Vec<(Bound<'py, PyString>, Bound<'py, PyString>)>;
 
-/// Some options of middleware, read on their own.
-pub(super) fn read(options: &[(&str, Option<&Bound<'_, PyAny>>)]) -> Result<Options, Fault> {
+/// Reads some options of middleware without a throttle.
+pub(super) fn read(options: &[(&str, Option<&Bound<'_, PyAny>>)]) -> Result<Options, CallError> {
     Ok(Options::read(&tree_of(options)?, Names::Snake)?)
 }
 
-/// Text; a lone surrogate in it is replaced.
+/// Text, with lone surrogates replaced; `None` for other values.
 pub(super) fn text<'a>(value: &'a Bound<'_, PyAny>) -> Option<Cow<'a, str>> {
     Some(value.cast::<PyString>().ok()?.to_string_lossy())
 }
 
-/// The lines of a header: one text, several, or none.
-pub(super) fn lines<'a>(value: Option<&'a Bound<'_, PyAny>>) -> Result<Vec<Cow<'a, str>>, Fault> {
+/// The lines of a header, which Python has as one string, several, or `None`.
+pub(super) fn lines<'a>(
+    value: Option<&'a Bound<'_, PyAny>>,
+) -> Result<Vec<Cow<'a, str>>, CallError> {
     let Some(value) = value else { return Ok(Vec::new()) };
     if let Some(text) = text(value) {
         return Ok(if text.is_empty() { Vec::new() } else { vec![text] });
@@ -47,16 +49,18 @@ pub(super) fn tag_bytes(value: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
     if value.is_instance_of::<PyBool>() || !value.is_instance_of::<PyInt>() {
         return None;
     }
-    // Subclasses may have another `__str__`. Very large ints have no digits.
+    // A subclass may have another `__str__`. `repr` fails for ints with more than 4,300 digits.
     let digits = value.py().get_type::<PyInt>().call_method1("__repr__", (value,)).ok()?;
     Some(digits.cast::<PyString>().ok()?.to_str().ok()?.into())
 }
 
-/// A body that a function gave.
-pub(super) fn body_of(value: &Bound<'_, PyAny>) -> Result<Body, Fault> {
+/// The body that a function of the application returned.
+pub(super) fn body_of(value: &Bound<'_, PyAny>) -> Result<Body, CallError> {
     let value = tree(value)?;
     match Body::from_value(&value) {
-        Ok(Body::Function) => Err(Fault::argument("body: a function gave a function")),
+        Ok(Body::Function) => {
+            Err(CallError::argument("`body` must return text, bytes or a dict, got a function"))
+        }
         Ok(body) => Ok(body),
         Err(right) => {
             Err(dthrottle::Error::config("body", format!("must be {right}, got {value}")).into())

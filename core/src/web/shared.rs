@@ -176,6 +176,12 @@ impl SharedThrottle {
         throttle.domain(name)
     }
 
+    /// See [`tables::changed_domain`](crate::tables::changed_domain).
+    #[cfg(all(feature = "shared", target_os = "linux"))]
+    pub fn changed_domain(&self) -> Option<String> {
+        crate::tables::changed_domain(&self.0.config(&lock(&self.0.inner).domains))
+    }
+
     /// Takes the warning from opening the throttle, if there is one.
     pub(super) fn take_warning(&self) -> Option<Warning> {
         lock(&self.0.inner).warning.take()

@@ -1,0 +1,24 @@
+"""An application that uWSGI mounts several times, each in an interpreter of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dthrottle.wsgi import ThrottleMiddleware
+
+
+def hello(
+    _environ: dict[str, Any], start_response: Callable[[str, list[tuple[str, str]]], object]
+) -> Iterable[bytes]:
+    """Answer with the file of the native module, which differs between interpreters."""
+    start_response("200 OK", [("X-Process", str(os.getpid()))])
+    return [str(sys.modules["dthrottle._dthrottle"].__file__).encode()]
+
+
+application = ThrottleMiddleware(
+    hello, "1 per 100 years", burst=10, tag="header:X-Client", **json.loads(os.environ["OPTIONS"])
+)
