@@ -181,7 +181,8 @@ def test_buckets_survive_a_restart_and_are_apart_elsewhere(tmp_path: Path) -> No
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
         said.append(run(tmp_path / folder, code))
     assert [lines[-1] for lines in said] == ["200", "200", "429", "200"]
-    assert [len(lines) for lines in said] == [2, 2, 2, 2]
+    assert [len(lines) for lines in said] == [2, 2, 3, 2]
+    assert "before this program opened the table" in said[2][1]
     tables = [re.findall(r"table (shop-app.py-\w+)", lines[0])[0] for lines in said]
     assert tables[0] == tables[1] == tables[2] != tables[3]
 
@@ -242,7 +243,7 @@ native = ThrottleMiddleware(hello, "web.toml", table={"size": 1000})._http.nativ
 """,
     "limits": """
 limits = Limits(WsgiReader(lambda environ: environ), {"size": 1000}, CLUSTER, {})
-native = limits.limit("9 per 9 years", {}, can_await=False).http.native
+native = limits.used(limits.limit("9 per 9 years", {}, can_await=False)).native
 """,
 }
 
@@ -287,6 +288,25 @@ def test_the_log_says_which_table(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         "throttling by domain 'default', shared in table web",
         "throttling by domain 'default', in a table without a name",
     ]
+
+
+@pytest.mark.parametrize("name", ["gunicorn.error", "uvicorn.error"])
+def test_server_logs_the_table_where_python_would_not(tmp_path: Path, name: str) -> None:
+    lines: list[str] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(record.getMessage())
+
+    server, handler = logging.getLogger(name), Handler()
+    server.addHandler(handler)
+    server.setLevel(logging.INFO)
+    try:
+        WsgiClient("1/s", table={"name": "web", "dir": str(tmp_path), "size": 1000})
+    finally:
+        server.removeHandler(handler)
+        server.setLevel(logging.NOTSET)
+    assert lines == ["dthrottle: throttling by domain 'default', shared in table web"]
 
 
 def test_a_table_that_cannot_be_is_one_warning(

@@ -149,10 +149,68 @@ def test_two_applications() -> None:
         app.add_url_rule("/one", "one", hello)
     assert statuses(on, "/one", 2) == [200, 429]
     assert statuses(off, "/one", 2) == [200, 200]
-    late = Flask("late")
-    late.config["DTHROTTLE_CLUSTER"] = {"name": "late", "without_secret": True}
-    with pytest.raises(ConfigError, match="before the first request"):
-        limiter.init_app(late)
+
+
+def make_shop(limiter: Any, **config: Any) -> Flask:
+    """Make an application as a factory does: with a limiter that other applications have too."""
+    app = Flask("shop")
+    app.testing = True
+    app.config.from_mapping({f"DTHROTTLE_{name.upper()}": value for name, value in config.items()})
+    limiter.init_app(app)
+    for name in ("one", "two"):
+        app.add_url_rule(f"/{name}", name, hello)
+    return app
+
+
+def test_factory_can_make_a_second_application_after_a_request(tmp_path: Path) -> None:
+    limiter = Limiter(default_limits="3/hour")
+    table = {"name": "shop", "dir": str(tmp_path), "size": 1000}
+    assert statuses(make_shop(limiter, table=table), "/one", 2) == [200, 200]
+    assert statuses(make_shop(limiter, table=table), "/one", 2) == [200, 429], "one table"
+    other = {**table, "name": "other"}
+    assert statuses(make_shop(limiter, table=other), "/one", 4) == [200, 200, 200, 429]
+
+
+def test_factory_gives_each_application_a_private_table() -> None:
+    limiter = Limiter(default_limits="1/hour")
+    for _ in range(2):
+        app = make_shop(limiter, table=False)
+        assert statuses(app, "/one", 2) == [200, 429]
+
+
+def test_configuration_of_one_application_does_not_apply_to_others() -> None:
+    limiter = Limiter(table=False)
+    shared = limiter.shared_limit("2/hour", scope="both")
+    first = make_shop(limiter, default_limits="1/hour", application_limits="3/hour", status=420)
+    second = make_shop(limiter)
+    for app in (first, second):
+        app.add_url_rule("/shared", "shared", shared(lambda: "hello"))
+    assert statuses(first, "/one", 2) + statuses(first, "/two", 2) == [200, 420, 200, 420]
+    assert statuses(second, "/one", 5) == [200] * 5
+    assert statuses(second, "/shared", 3) == [200, 200, 429]
+    assert statuses(first, "/shared", 1) == [420], "the shared limit is that of the limiter"
+
+
+def test_limit_written_after_init_app_works_in_a_configured_application() -> None:
+    limiter = Limiter(table=False)
+    app = make_shop(limiter, status=420)
+    app.add_url_rule("/late", "late", limiter.limit("1/hour")(lambda: "hello"))
+    assert statuses(app, "/late", 2) == [200, 420]
+
+
+def test_argument_order_of_flask_limiter_is_explained() -> None:
+    def get_remote_address() -> str:
+        return "127.0.0.1"
+
+    app = Flask("shop")
+    with pytest.raises(ConfigError, match=r"counted by address .* tag=lambda request") as raised:
+        Limiter(get_remote_address, app=app)  # type: ignore[arg-type]
+    assert raised.value.field == "app"
+    with pytest.raises(ConfigError, match=r"^`app` must be a Flask application, got 'shop'$"):
+        Limiter("shop")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="got it twice"):
+        Limiter(app, app=app)
+    assert Limiter(app=app, table=False).counts.passed == 0
 
 
 def test_applications_do_not_share_the_budgets_of_their_endpoints() -> None:

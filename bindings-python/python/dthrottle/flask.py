@@ -13,7 +13,8 @@ To throttle a whole application, ``dthrottle.wsgi`` is cheaper. docs/python.md h
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import flask
@@ -21,6 +22,7 @@ from werkzeug.exceptions import TooManyRequests
 
 from dthrottle._dthrottle import Decision, HttpDecision
 from dthrottle.config import ClusterConfig
+from dthrottle.errors import ConfigError
 from dthrottle.limits import Limit, Limits, Rate, shared_scope
 from dthrottle.middleware import Counts, HttpThrottle
 from dthrottle.options import Table, check_names
@@ -42,8 +44,6 @@ _LIMITED: Final = "limited"
 _EXEMPT: Final = "exempt"
 # The scope of a limit for a whole application.
 _APPLICATION: Final = "application"
-# Where an application keeps whether it is throttled.
-_ENABLED: Final = "dthrottle.enabled"
 # Where a request keeps the decisions about it.
 _APPLIED: Final = "_dthrottle"
 _READER: Final = WsgiReader[flask.Request](lambda request: request.environ)
@@ -56,12 +56,12 @@ class Refused(TooManyRequests):
 
 
 class Limiter:
-    """The limits of a Flask application."""
+    """The limits of one Flask application, or of several."""
 
     def __init__(
         self,
+        *apps: flask.Flask | None,
         app: flask.Flask | None = None,
-        *,
         default_limits: Rate | None = None,
         application_limits: Rate | None = None,
         enabled: bool = True,
@@ -69,16 +69,20 @@ class Limiter:
         cluster: ClusterConfig | None = None,
         **options: Unpack[LimitOptions],
     ) -> None:
+        """``Limiter(app)``, or ``Limiter()`` and ``init_app(app)`` later, for several applications."""
+        app = _application(apps, app)
         self.enabled = enabled
         self._given = {"table": table, "cluster": cluster, **options}
-        # The application's configuration may have more of them.
-        self._limits = Limits(_READER, table, cluster, options, more_follows=True)
+        # The configuration of an application may have more options.
+        self._limits = Limits(_READER, table, cluster, options, is_complete=False)
         # Blueprints, not their names: those change where blueprints are nested or registered.
         self._of_blueprint: dict[flask.Blueprint, list[_Use]] = {}
         self._exempt: set[flask.Blueprint] = set()
-        self._default: _Use | None = None
-        self._application: _Use | None = None
-        self._of_all(default_limits, application_limits)
+        self._default = _use(self._limits, default_limits, None)
+        self._for_all = _use(self._limits, application_limits, _APPLICATION)
+        self._apps: weakref.WeakKeyDictionary[flask.Flask, _Configured] = (
+            weakref.WeakKeyDictionary()
+        )
         if app is not None:
             self.init_app(app)
 
@@ -87,17 +91,26 @@ class Limiter:
 
         Every keyword of a Limiter may stand there, as ``DTHROTTLE_...``; what the code says wins.
         """
-        if app.extensions.get("dthrottle") is self:
+        if app in self._apps:
             return
         config = {key[len(_PREFIX) :].lower(): key for key in app.config if key.startswith(_PREFIX)}
         check_names(config, _OF_LIMITER, more=True)
         read = {name: app.config[key] for name, key in config.items()}
-        app.extensions[_ENABLED] = bool(read.pop("enabled", True))
-        default = read.pop("default_limits", None)
-        application = read.pop("application_limits", None)
+        enabled = bool(read.pop("enabled", True))
+        default, for_all = (read.pop(name, None) for name in _OF_LIMITER[:2])
         more = {name: value for name, value in read.items() if self._given.get(name) is None}
-        self._limits.configure(more.pop("table", None), more.pop("cluster", None), more)
-        self._of_all(default, application)
+        limits = self._limits
+        # An application that adds nothing has the same throttle as the others without a table.
+        if more or default is not None or for_all is not None:
+            limits = limits.derive(more.pop("table", None), more.pop("cluster", None), more)
+        else:
+            limits.complete()
+        self._apps[app] = _Configured(
+            enabled,
+            limits,
+            self._default or _use(limits, default, None),
+            self._for_all or _use(limits, for_all, _APPLICATION),
+        )
         app.extensions["dthrottle"] = self
         app.before_request(self._before)
         app.after_request(self._after)
@@ -109,13 +122,14 @@ class Limiter:
 
     def limit(self, rate: Rate, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
         """Limit a view, or every view of a blueprint, each by a budget of its own."""
-        return self._decorator(self._use(rate, None, options))
+        return self._decorator(_Use(self._limits.limit(rate, options, can_await=False), None))
 
     def shared_limit(
         self, rate: Rate, scope: str, **options: Unpack[LimitOptions]
     ) -> Callable[[F], F]:
         """Limit several views by one budget: wherever rate and scope are the same."""
-        return self._decorator(self._use(rate, shared_scope(scope), options))
+        limit = self._limits.limit(rate, options, can_await=False)
+        return self._decorator(_Use(limit, shared_scope(scope)))
 
     def exempt(self, target: F) -> F:
         """Free a view, or every view of a blueprint, of the limits that are for all."""
@@ -124,15 +138,6 @@ class Limiter:
         else:
             setattr(target, _MARK, _EXEMPT)
         return target
-
-    def _use(self, rate: Rate, scope: str | None, options: Mapping[str, Any]) -> _Use:
-        return _Use(self._limits.limit(rate, options, can_await=False), scope)
-
-    def _of_all(self, default: Rate | None, application: Rate | None) -> None:
-        if default is not None and self._default is None:
-            self._default = self._use(default, None, {})
-        if application is not None and self._application is None:
-            self._application = self._use(application, _APPLICATION, {})
 
     def _decorator(self, use: _Use) -> Callable[[F], F]:
         def decorate(target: F) -> F:
@@ -153,7 +158,7 @@ class Limiter:
     # During a request.
 
     def _before(self) -> None:
-        request, app = flask.request, flask.current_app
+        request, app = flask.request, _current_app()
         view = app.view_functions.get(request.endpoint or "")
         mark = getattr(view, _MARK, None)
         blueprints: list[Any] = [app.blueprints[name] for name in request.blueprints]
@@ -161,26 +166,29 @@ class Limiter:
             return
         if request.endpoint == "static":
             return
-        self._apply(self._application)
+        configured = self._apps[app]
+        self._apply(configured.for_all)
         uses = [use for one in blueprints for use in self._of_blueprint.get(one, ())]
         for use in uses:
             self._apply(use)
         if mark != _LIMITED and not uses and view is not None:
-            self._apply(self._default)
+            self._apply(configured.default)
 
     def _apply(self, use: _Use | None) -> None:
-        if use is None or not self.enabled or not flask.current_app.extensions.get(_ENABLED, True):
+        configured = self._apps.get(_current_app())
+        if use is None or not self.enabled or (configured and not configured.enabled):
             return
+        limits = configured.limits if configured else self._limits
         request, applied = flask.request, getattr(flask.request, _APPLIED, ())
         scope = use.scope or f"endpoint:{request.endpoint}"
         if use.scope is None or use.scope == _APPLICATION:
             # One Limiter may serve several applications, which have endpoints of one name.
             scope = f"{flask.current_app.name} {scope}"
         # A blueprint may have the limit of one of its views: that is one bucket, checked once.
-        label = use.limit.label
+        label = limits.label(use.limit)
         if label is not None and any((label, scope) == (one.label, one.scope) for one in applied):
             return
-        http = self._limits.used(use.limit)
+        http = limits.used(use.limit)
         decided = http.decide(request, scope)
         if decided is None:
             return
@@ -211,6 +219,15 @@ class _Use(NamedTuple):
     scope: str | None
 
 
+class _Configured(NamedTuple):
+    """An application with what its configuration says."""
+
+    enabled: bool
+    limits: Limits[flask.Request]
+    default: _Use | None
+    for_all: _Use | None
+
+
 class _Applied(NamedTuple):
     """A decision about a request."""
 
@@ -218,6 +235,33 @@ class _Applied(NamedTuple):
     decided: HttpDecision
     label: str | None
     scope: str
+
+
+def _use(limits: Limits[flask.Request], rate: Rate | None, scope: str | None) -> _Use | None:
+    return None if rate is None else _Use(limits.limit(rate, {}, can_await=False), scope)
+
+
+def _application(
+    positional: tuple[flask.Flask | None, ...], app: flask.Flask | None
+) -> flask.Flask | None:
+    """Return the application of a Limiter. Flask-Limiter has a function as the first argument."""
+    for one in positional:
+        if one is not None and not isinstance(one, flask.Flask):
+            hint = ""
+            if callable(one):
+                hint = (
+                    "; clients are counted by address without a function, and a Limiter takes "
+                    "another one as tag=lambda request: ..."
+                )
+            message = f"`app` must be a Flask application, got {one!r}{hint}"
+            raise ConfigError(message, field="app")
+    if len(positional) > 1 or (positional and app is not None):
+        raise ConfigError("`app` must be given once, got it twice", field="app")
+    return positional[0] if positional else app
+
+
+def _current_app() -> flask.Flask:
+    return flask.current_app._get_current_object()  # type: ignore[attr-defined, no-any-return]
 
 
 def _refused(refusal: tuple[int, Any, bytes], decided: HttpDecision) -> Refused:

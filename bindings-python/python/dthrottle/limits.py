@@ -9,7 +9,9 @@ Each route has its own buckets: a limit counts the tag in the scope of the route
 
 from __future__ import annotations
 
+import copy
 import re
+import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, Generic
@@ -38,7 +40,7 @@ _INSTEAD: Final = {
 
 
 class Limit(Generic[Request]):
-    """A limit, before and after its first request."""
+    """A limit as it was written."""
 
     def __init__(
         self, source: Mapping[str, Any], options: Mapping[str, Any], place: str, can_await: bool
@@ -49,13 +51,6 @@ class Limit(Generic[Request]):
         """The options of this limit alone."""
         self.place = place
         self.can_await = can_await
-        self.http: HttpThrottle[Request]
-        self.is_used = False
-
-    @property
-    def label(self) -> str | None:
-        """Limits of one label count in the same buckets; None: unknown."""
-        return None if "throttle" in self.source else self.http.native.domain_name
 
 
 class Limits(Generic[Request]):
@@ -69,91 +64,107 @@ class Limits(Generic[Request]):
         options: Mapping[str, Any],
         *,
         made_in: str | None = None,
-        more_follows: bool = False,
+        is_complete: bool = True,
     ) -> None:
-        """Check the application's options; ``more_follows``: ``configure`` will add others."""
+        """Check the options; unless they are complete, ``complete`` or ``derive`` must follow."""
         self._reader = reader
         self._application = application_name(made_in)
-        self._config: dict[str, Any] = {}
-        self._options: dict[str, Any] = {}
-        self._limits: list[Limit[Request]] = []
+        self._config = _given({"table": table, "cluster": cluster})
+        self._options = options
+        self._limits: dict[Limit[Request], HttpThrottle[Request]] = {}
         self._shared: SharedThrottle | None = None
-        self._is_complete = False
-        self.configure(table, cluster, options)
-        self._is_complete = not more_follows
+        self._is_used = False
+        self._is_complete = is_complete
+        self._derived: weakref.WeakSet[Limits[Request]] = weakref.WeakSet()
+        _check(self._config, options)
 
-    def configure(
+    def complete(self) -> None:
+        """Check the limits again, now that no options will follow."""
+        if not self._is_complete:
+            for limit in self._limits:
+                self._make(limit, is_template=False)
+            self._is_complete = True
+
+    def derive(
         self, table: Table, cluster: ClusterConfig | None, options: Mapping[str, Any]
-    ) -> None:
-        """Add options of the whole application, before its first request."""
-        config = {"table": table, "cluster": cluster}
-        config = {name: value for name, value in config.items() if value is not None}
-        is_used = any(limit.is_used for limit in self._limits)
-        if is_used and config:
-            name = next(iter(config))
-            raise ConfigError(f"{name}: must be given before the first request", field=name)
-        config, options = {**self._config, **config}, {**self._options, **options}
-        _check(config, options)
-        shared, made = self._shared if is_used else None, []
+    ) -> Limits[Request]:
+        """Return the same limits with more options, for one of several applications."""
+        config = _given({"table": table, "cluster": cluster})
+        derived = copy.copy(self)
+        derived._config = {**self._config, **config}
+        derived._options = {**self._options, **options}
+        _check(derived._config, derived._options)
+        derived._limits, derived._is_complete = {}, True
+        derived._is_used, derived._derived = False, weakref.WeakSet()
+        if config:
+            derived._shared = None
         for limit in self._limits:
-            # A limit that was used keeps its counts, and its options.
-            if not limit.is_used:
-                http = self._made(limit, config, options, shared)
-                shared = shared or http.native.shared
-                made.append((limit, http))
-        for limit, http in made:
-            limit.http = http
-        self._config, self._options, self._shared = config, options, shared
-        self._is_complete = True
+            derived._add(limit)
+        self._derived.add(derived)
+        return derived
 
     @property
     def counts(self) -> Counts:
         """The requests of this process, by all limits together."""
-        counts = [limit.http.counts for limit in self._limits]
+        counts = [
+            http.counts for limits in (self, *self._derived) for http in limits._limits.values()
+        ]
         return Counts(*map(sum, zip(*counts, strict=True)))
 
     def limit(self, rate: Rate, options: Mapping[str, Any], *, can_await: bool) -> Limit[Request]:
         """Check a limit, and add it to the others."""
+        limit = self._read(rate, options, can_await=can_await)
+        self._add(limit)
+        for derived in self._derived:
+            derived._add(limit)
+        return limit
+
+    def check(self, rate: Rate, options: Mapping[str, Any]) -> None:
+        """Check a limit that is added later."""
+        limit = self._read(rate, options, can_await=True)
+        alone = Middleware({"rate": "1/s", "table": False}).shared
+        self._make(limit, is_template=not self._is_complete, within=alone)
+
+    def used(self, limit: Limit[Request]) -> HttpThrottle[Request]:
+        """Return what decides about a request of a limit."""
+        http = self._limits[limit]
+        if not self._is_used and http.native.shared is not None:
+            self._is_used = True
+            with suppress(DthrottleError):  # the check fails, too, and counts it
+                http.native.domain()
+            log_table("limits of routes", http.native)
+        return http
+
+    def label(self, limit: Limit[Request]) -> str | None:
+        """Return a name; limits of one name count in the same buckets. None: unknown."""
+        return None if "throttle" in limit.source else self._limits[limit].native.domain_name
+
+    def _read(self, rate: Rate, options: Mapping[str, Any], *, can_await: bool) -> Limit[Request]:
         for name in options:
             if name in _INSTEAD:
                 message = f"{name}: limits of routes do not have it; use {_INSTEAD[name]}"
                 raise ConfigError(message, field=name)
-        options = {name: value for name, value in options.items() if value is not None}
+        options = _given(options)
         burst = options.pop("burst", self._options.get("burst"))
         source, place = _source(rate, burst)
-        limit: Limit[Request] = Limit(source, options, place, can_await)
-        is_template = not self._is_complete
-        limit.http = self._made(
-            limit, self._config, self._options, self._shared, is_template=is_template
-        )
-        self._shared = self._shared or limit.http.native.shared
-        self._limits.append(limit)
-        return limit
+        return Limit(source, options, place, can_await)
 
-    def used(self, limit: Limit[Request]) -> HttpThrottle[Request]:
-        """Return what decides about a request of a limit."""
-        if not limit.is_used:
-            is_first = not any(other.is_used for other in self._limits)
-            limit.is_used = True
-            if is_first and limit.http.native.shared is not None:
-                with suppress(DthrottleError):  # the check fails, too, and counts it
-                    limit.http.native.domain()
-                log_table("limits of routes", limit.http.native)
-        return limit.http
+    def _add(self, limit: Limit[Request]) -> None:
+        http = self._make(limit, is_template=not self._is_complete, within=self._shared)
+        self._shared = self._shared or http.native.shared
+        self._limits[limit] = http
 
-    def _made(
+    def _make(
         self,
         limit: Limit[Request],
-        config: Mapping[str, Any],
-        options: Mapping[str, Any],
-        shared: SharedThrottle | None,
         *,
-        is_template: bool = False,
+        is_template: bool,
+        within: SharedThrottle | None = None,
     ) -> HttpThrottle[Request]:
-        options = {**options, **limit.options}
+        options = {**self._options, **limit.options}
         options.pop("burst", None)
         if "throttle" not in limit.source:
-            options.update(config)
+            options.update(self._config)
         return HttpThrottle(
             {**options, **limit.source},
             self._reader,
@@ -161,8 +172,12 @@ class Limits(Generic[Request]):
             application=self._application,
             place=limit.place,
             is_template=is_template,
-            within=shared,
+            within=within,
         )
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def shared_scope(scope: object) -> str:
