@@ -21,7 +21,12 @@ import dthrottle.django
 from dthrottle import ConfigError
 from dthrottle.django import ThrottleMiddleware, counts, limit, shared_limit
 
-settings.configure(ALLOWED_HOSTS=["*"], DTHROTTLE={"table": False}, SECRET_KEY="x")
+settings.configure(
+    ALLOWED_HOSTS=["*"],
+    DTHROTTLE={"table": False},
+    INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth"],
+    SECRET_KEY="x",
+)
 django.setup()
 
 GET = RequestFactory()
@@ -192,6 +197,85 @@ def test_a_class_is_counted_under_its_name() -> None:
         return view(request).status_code  # type: ignore[no-any-return]
 
     assert [get(one), get(two), get(one), get(two)] == [200, 200, 429, 429]
+
+
+def resolved(view: Any, method: str = "get", path: str = "/", **more: Any) -> Any:
+    """Ask a view as Django does, which finds it by the path."""
+    request = getattr(GET, method)(path, **more)
+    request.resolver_match = SimpleNamespace(func=view)
+    return view(request)
+
+
+def test_limit_of_a_method_counts_that_method_of_that_class() -> None:
+    class Base(View):  # type: ignore[misc]
+        @limit("1/hour")
+        def get(self, request: Any, word: str = "hello") -> HttpResponse:
+            return HttpResponse(f"{word} {request.dthrottle.remaining}")
+
+        @limit("1/hour")
+        def post(self, _request: Any) -> HttpResponse:
+            return HttpResponse("posted")
+
+    class Other(Base):
+        pass
+
+    for view in (Base.as_view(), Other.as_view()):
+        first, second = resolved(view), resolved(view)
+        assert (first.status_code, first.content) == (200, b"hello 0")
+        assert second.status_code == 429
+        assert [resolved(view, "post").status_code for _ in range(2)] == [200, 429]
+
+
+def test_limit_of_an_async_method_counts_it() -> None:
+    class Hello(View):  # type: ignore[misc]
+        @limit("1/hour")
+        async def get(self, _request: Any) -> HttpResponse:
+            return HttpResponse("hello")
+
+    view = Hello.as_view()
+    assert [asyncio.run(view(AGET.get("/"))).status_code for _ in range(2)] == [200, 429]
+
+
+def test_limit_of_a_class_counts_all_its_methods_together() -> None:
+    @limit("2/hour")
+    class Hello(View):  # type: ignore[misc]
+        def get(self, _request: Any) -> HttpResponse:
+            return HttpResponse("hello")
+
+        def post(self, _request: Any) -> HttpResponse:
+            return HttpResponse("posted")
+
+    assert isinstance(Hello, type)
+    view = Hello.as_view()
+    statuses = [resolved(view, method).status_code for method in ("get", "post", "get")]
+    assert statuses == [200, 200, 429]
+
+
+def test_limit_of_a_class_that_is_no_view_is_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"a method `dispatch`.*, got <class 'int'>$"):
+        limit("1/hour")(int)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda: limit("5/fortnight"), "fortnight"),
+        (lambda: shared_limit("5/fortnight", scope="a"), "fortnight"),
+        (lambda: limit("5/minute", cost=6), "at most 5"),
+        (lambda: limit("5/minute", key_func=len), "did you mean tag"),  # type: ignore[call-arg]
+    ],
+)
+def test_mistakes_in_a_limit_are_found_before_it_decorates_a_view(wrong: Any, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        wrong()
+
+
+def test_tag_user_without_a_user_warns_once(caplog: pytest.LogCaptureFixture) -> None:
+    dthrottle.django._warn_of_no_user.cache_clear()
+    view = limit("1/hour", tag="user")(hello)
+    assert statuses(Sync(), view, 3) == [200, 429, 429]
+    (warning,) = caplog.messages
+    assert "after AuthenticationMiddleware" in warning
 
 
 def test_a_coroutine_as_tag_needs_an_async_view() -> None:

@@ -12,14 +12,17 @@ docs/python.md has the rest.
 
 from __future__ import annotations
 
+import copy
 import functools
+import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings as site
 from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpResponse
+from django.utils.decorators import method_decorator
 
 from dthrottle._dthrottle import HttpDecision
 from dthrottle.address import ClientAddress
@@ -41,6 +44,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OF_SITE: Final = ("application_limits", "enabled", "table", "cluster")
 _USER: Final = "user"
 """A tag beside those that all middleware has."""
+_VIEW: Final = "_dthrottle_view"
+"""Where a request keeps the view that authenticates it."""
+
+_Scope = Callable[[Any, Any], str]
+_logger = logging.getLogger("dthrottle")
 
 
 class _Reader(WsgiReader[Any]):
@@ -69,7 +77,7 @@ class ThrottleMiddleware:
             right = 'DTHROTTLE = {"application_limits": "100/s"}'
             raise ConfigError(f"application_limits: is missing; add {right}", "application_limits")
         uses = _Uses(rate, {})
-        self._limited = _limited(get_response, uses, lambda _request: "application")
+        self._limited = _limited(get_response, uses, lambda _request, _owner: "application")
         self._is_async = iscoroutinefunction(get_response)
         if self._is_async:
             markcoroutinefunction(self)
@@ -80,23 +88,13 @@ class ThrottleMiddleware:
 
 
 def limit(rate: Rate, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
-    """Limit a view by a budget of its own."""
-    uses = _Uses(rate, options)
-
-    def decorate(view: F) -> F:
-        return _limited(view, uses, lambda request: _view(request, view))
-
-    return decorate
+    """Limit a view by a budget of its own: a function, a class, or a method of a class."""
+    return _decorator(_Uses(rate, options), None)
 
 
 def shared_limit(rate: Rate, scope: str, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
     """Limit several views by one budget: wherever rate and scope are the same."""
-    name, uses = shared_scope(scope), _Uses(rate, options)
-
-    def decorate(view: F) -> F:
-        return _limited(view, uses, lambda _request: name)
-
-    return decorate
+    return _decorator(_Uses(rate, options), shared_scope(scope))
 
 
 def counts() -> Counts:
@@ -109,6 +107,7 @@ class _Uses:
 
     def __init__(self, rate: Rate, options: Mapping[str, Any]) -> None:
         self._rate, self._options = rate, options
+        _limits().check(rate, _with_user_tag(options, can_await=True))
 
     @functools.cached_property
     def blocking(self) -> Limit[Any]:
@@ -119,30 +118,60 @@ class _Uses:
         return _limit(self._rate, self._options, can_await=True)
 
 
+def _decorator(uses: _Uses, name: str | None) -> Callable[[F], F]:
+    def decorate(view: F) -> F:
+        if isinstance(view, type):
+            return cast("F", _limited_class(view, decorate))
+        return _limited(view, uses, lambda request, owner: name or _name_of(view, request, owner))
+
+    return decorate
+
+
+def _limited_class(view: Any, decorate: Callable[[Any], Any]) -> Any:
+    if not callable(getattr(view, "dispatch", None)):
+        right = "a function, a class of views (with a method `dispatch`), or a method of one"
+        raise ConfigError(f"`limit` must decorate {right}, got {view!r}", "limit")
+    return method_decorator(decorate, name="dispatch")(view)
+
+
+def _request_of(view: Any, arguments: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Return the request of a call, and the object if a method of a class was decorated."""
+    first = arguments[0]
+    if hasattr(first, "META"):
+        _authenticate_by(_object_of(view), first)
+        return first, None
+    _authenticate_by(first, arguments[1])
+    return arguments[1], first
+
+
+def _object_of(view: Any) -> Any:
+    """Return the object of a bound method; ``method_decorator`` gives a partial of it."""
+    return getattr(getattr(view, "func", view), "__self__", None)
+
+
 def _is_async(view: Any) -> bool:
     """Return whether a view must be awaited; the ``dispatch`` of a class is not marked."""
-    bound = getattr(view, "func", view)  # method_decorator gives a partial of it
-    of_class = getattr(getattr(bound, "__self__", None), "view_is_async", False)
+    of_class = getattr(_object_of(view), "view_is_async", False)
     return iscoroutinefunction(view) or of_class is True
 
 
-def _limited(view: F, uses: _Uses, scope: Callable[[Any], str]) -> F:
+def _limited(view: F, uses: _Uses, scope: _Scope) -> F:
     if _is_async(view):
         return _async_limited(view, uses.awaiting, scope)
     limits, limit = _limits(), uses.blocking
 
     @functools.wraps(view)
-    def limited(request: Any, *args: Any, **kwargs: Any) -> Any:
-        http = limits.used(limit)
-        decided = http.decide(request, scope(request)) if _enabled() else None
+    def limited(*args: Any, **kwargs: Any) -> Any:
+        http, (request, owner) = limits.used(limit), _request_of(view, args)
+        decided = http.decide(request, scope(request, owner)) if _enabled() else None
         if decided is None:
-            return view(request, *args, **kwargs)
+            return view(*args, **kwargs)
         request.dthrottle = decided.decision
         if decided.refused:
             return _response(http.refuse(request, decided), http, decided)
         http.delay(decided)
         try:
-            response = view(request, *args, **kwargs)
+            response = view(*args, **kwargs)
         except Exception:
             _finish(http, decided, 500)
             raise
@@ -151,21 +180,22 @@ def _limited(view: F, uses: _Uses, scope: Callable[[Any], str]) -> F:
     return limited  # type: ignore[return-value]
 
 
-def _async_limited(view: F, limit: Limit[Any], scope: Callable[[Any], str]) -> F:
+def _async_limited(view: F, limit: Limit[Any], scope: _Scope) -> F:
     limits = _limits()
 
     @functools.wraps(view)
-    async def limited(request: Any, *args: Any, **kwargs: Any) -> Any:
-        http = limits.used(limit)
-        decided = await http.decide_async(request, scope(request)) if _enabled() else None
+    async def limited(*args: Any, **kwargs: Any) -> Any:
+        http, (request, owner) = limits.used(limit), _request_of(view, args)
+        scoped = scope(request, owner)
+        decided = await http.decide_async(request, scoped) if _enabled() else None
         if decided is None:
-            return await view(request, *args, **kwargs)
+            return await view(*args, **kwargs)
         request.dthrottle = decided.decision
         if decided.refused:
             return _response(await http.refuse_async(request, decided), http, decided)
         await http.delay_async(decided)
         try:
-            response = await view(request, *args, **kwargs)
+            response = await view(*args, **kwargs)
         except Exception:
             _finish(http, decided, 500)
             raise
@@ -206,10 +236,15 @@ def _options() -> dict[str, Any]:
 
 
 def _limit(rate: Rate, options: Mapping[str, Any], *, can_await: bool) -> Limit[Any]:
+    options = _with_user_tag(options, can_await=can_await)
+    return _limits().limit(rate, options, can_await=can_await)
+
+
+def _with_user_tag(options: Mapping[str, Any], *, can_await: bool) -> Mapping[str, Any]:
     merged = {**_options(), **options}
     if merged.get("tag") == _USER:
-        options = {**options, "tag": _user_tag(merged, can_await=can_await)}
-    return _limits().limit(rate, options, can_await=can_await)
+        return {**options, "tag": _user_tag(merged, can_await=can_await)}
+    return options
 
 
 # Requests and responses.
@@ -229,13 +264,55 @@ def _user_tag(options: Mapping[str, Any], *, can_await: bool) -> Callable[[Any],
         return None if found is None else b"address:" + found
 
     async def tag_later(request: Any) -> bytes | None:
-        return tag(request, await request.auser() if hasattr(request, "auser") else None)
+        if not hasattr(request, "auser"):
+            _warn_of_no_user()
+            return tag(request, None)
+        return tag(request, await request.auser())
 
-    return tag_later if can_await else lambda request: tag(request, getattr(request, "user", None))
+    return tag_later if can_await else lambda request: tag(request, _user(request))
 
 
-def _view(request: Any, view: Any) -> str:
-    """Name the view of a request; a class by its own name, whatever method was decorated."""
+def _authenticate_by(view: Any, request: Any) -> None:
+    """Note the view that authenticates a request later, as those of Django REST framework do."""
+    if hasattr(view, "initialize_request") and not hasattr(request, "authenticators"):
+        setattr(request, _VIEW, view)
+
+
+def _user(request: Any) -> Any:
+    """Return the user of a request, if there is one."""
+    view = getattr(request, _VIEW, None)
+    if view is not None:
+        return _user_by(view, request)
+    if not hasattr(request, "user"):
+        _warn_of_no_user()
+    return getattr(request, "user", None)
+
+
+def _user_by(view: Any, request: Any) -> Any:
+    """Let a view of Django REST framework authenticate a copy of a request that has no body."""
+    probe = copy.copy(request)
+    probe.method, probe._body, probe._read_started = "GET", b"", True
+    probe.META = {**request.META, "CONTENT_LENGTH": "0"}
+    try:
+        return view.initialize_request(probe).user
+    except Exception as error:
+        if getattr(error, "status_code", 500) >= 500:
+            raise
+        return None  # the view refuses the request
+
+
+@functools.cache
+def _warn_of_no_user() -> None:
+    _logger.warning(
+        'tag="user": a request has no user, so its address is counted; ThrottleMiddleware must '
+        "stand after AuthenticationMiddleware in MIDDLEWARE; this is logged once"
+    )
+
+
+def _name_of(view: Any, request: Any, owner: Any) -> str:
+    """Name a view; a class by its own name if ``dispatch`` was decorated."""
+    if owner is not None and view.__name__ != "dispatch":
+        return f"view:{type(owner).__module__}.{type(owner).__qualname__}.{view.__name__}"
     match = getattr(request, "resolver_match", None)
     found = match.func if match is not None else view
     while not hasattr(found, "view_class"):
