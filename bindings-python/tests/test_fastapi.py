@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import pytest
 from fastapi import APIRouter, Depends, FastAPI, Request, WebSocket
+from fastapi.testclient import TestClient
 from web import AsgiClient
 
 from dthrottle import ConfigError, Decision, ManualClock, Throttle
@@ -51,6 +52,27 @@ def test_a_route_is_its_path_not_that_of_the_request() -> None:
     app = FastAPI()
     app.add_api_route("/item/{id}", hello, dependencies=[Depends(limiter.limit("2/hour"))])
     assert [Client(app).get(f"/item/{n}").status for n in range(3)] == [200, 200, 429]
+
+
+def test_router_included_twice_counts_each_route_separately() -> None:
+    limiter = Limiter(table=False)
+    router, outer, app = APIRouter(), APIRouter(), FastAPI()
+    router.add_api_route("/item/{id}", hello, dependencies=[Depends(limiter.limit("2/hour"))])
+    for prefix in ("/v1", "/v2"):
+        app.include_router(router, prefix=prefix)
+    outer.include_router(router, prefix="/inner")
+    app.include_router(outer, prefix="/outer/{tenant}")
+    web = Client(app)
+    for prefix in ("/v1", "/v2"):
+        assert [web.get(f"{prefix}/item/{n}").status for n in range(3)] == [200, 200, 429]
+    paths = [f"/outer/{n}/inner/item/1" for n in range(3)]
+    assert [web.get(path).status for path in paths] == [200, 200, 429], "clients choose the tenant"
+
+
+def test_test_client_of_starlette_is_limited() -> None:
+    app, _ = application(one=Limiter(table=False).limit("1/hour"))
+    client = TestClient(app)
+    assert [client.get("/one").status_code for _ in range(2)] == [200, 429]
 
 
 def test_a_shared_limit_is_one_budget() -> None:

@@ -68,6 +68,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("headers", "draft-5", "did you mean"),
     ("headers", 5, "one of standard"),
     ("legacy_headers", "yes", "true or false"),
+    ("retry_after", "yes", "true or false"),
     ("max_delay", "1s", "a number"),
     ("max_delay", -1, "from 0"),
     ("max_delay", float("nan"), "from 0"),

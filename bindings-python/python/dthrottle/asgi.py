@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from dthrottle._dthrottle import HttpDecision
 from dthrottle.application import application_name
 from dthrottle.middleware import Counts, HttpThrottle, Request, log_table
-from dthrottle.options import Options, Source, source_options
+from dthrottle.options import Options, Source, app_and_throttle, source_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -73,13 +73,24 @@ class AsgiReader(Generic[Request]):
 class ThrottleMiddleware:
     """Checks every request before the application sees it."""
 
-    def __init__(self, app: App, throttle: Source, **options: Unpack[Options]) -> None:
-        self.app = app
-        read = source_options(throttle, options)
-        reader: AsgiReader[Scope] = AsgiReader(lambda scope: scope)
-        self._http = HttpThrottle(read, reader, can_await=True, application=application_name())
-        self._http.native.open()
-        log_table(f"domain {self._http.native.domain_name!r}", self._http.native)
+    app: App
+    _http: HttpThrottle[Scope]
+
+    if TYPE_CHECKING:
+
+        def __init__(self, app: App, throttle: Source, **options: Unpack[Options]) -> None: ...
+
+    else:
+
+        def __init__(self, *positional: Any, **options: Any) -> None:
+            # Litestar gives the throttle first, and the application by keyword.
+            app, throttle = app_and_throttle(positional, options)
+            self.app = app
+            read = source_options(throttle, options)
+            reader: AsgiReader[Scope] = AsgiReader(lambda scope: scope)
+            self._http = HttpThrottle(read, reader, can_await=True, application=application_name())
+            self._http.native.open()
+            log_table(f"domain {self._http.native.domain_name!r}", self._http.native)
 
     @property
     def counts(self) -> Counts:

@@ -130,4 +130,7 @@ def _endpoint(request: Request) -> str:
     methods = ",".join(sorted(getattr(route, "methods", None) or ()))
     function = getattr(route, "endpoint", None)
     name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
-    return f"endpoint:{methods} {getattr(route, 'path', '')} {name}"
+    # From FastAPI 0.163 on, one route serves all the prefixes under which its router is included.
+    included = request.scope.get("fastapi", {}).get("effective_route_context")
+    path = getattr(included, "path", None) or getattr(route, "path", "")
+    return f"endpoint:{methods} {path} {name}"

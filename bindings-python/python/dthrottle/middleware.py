@@ -311,7 +311,21 @@ def log_table(what: str, native: Middleware) -> None:
     """Log where requests are counted."""
     name = native.table_name
     where = f"shared in table {name}" if name else "in a table without a name"
-    _logger.info("throttling by %s, %s", what, where)
+    logger = _visible_logger()
+    prefix = "" if logger is _logger else "dthrottle: "
+    logger.info("%sthrottling by %s, %s", prefix, what, where)
+
+
+def _visible_logger() -> logging.Logger:
+    """Return the logger of the server if no handler shows what this package logs.
+
+    By default Python shows nothing below WARNING, and gunicorn and uvicorn show only their own logs.
+    """
+    loggers = logging.root.manager.loggerDict
+    servers = [loggers.get(name) for name in ("gunicorn.error", "uvicorn.error", "hypercorn.error")]
+    found = [logger for logger in (_logger, *servers) if isinstance(logger, logging.Logger)]
+    shown = [one for one in found if one.isEnabledFor(logging.INFO) and one.hasHandlers()]
+    return next(iter(shown), _logger)
 
 
 def _raise_not_awaited() -> None:

@@ -10,6 +10,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import timedelta
 from typing import Any, Final, Literal, TypedDict
 
 from dthrottle._dthrottle import Decision, Domain, Throttle, nearest
@@ -22,6 +23,7 @@ __all__ = [
     "Options",
     "Source",
     "Table",
+    "app_and_throttle",
     "check_functions",
     "check_names",
     "compiled",
@@ -60,9 +62,9 @@ class LimitOptions(TypedDict, total=False):
     headers: Kind
     legacy_headers: bool
     retry_after: bool
-    max_delay: float
+    max_delay: float | timedelta
     max_delayed: int
-    throttle_milliseconds: float
+    throttle_milliseconds: float | timedelta
     trusted_proxies: int | Iterable[str]
     ipv6_prefix: int
 
@@ -97,6 +99,20 @@ def source_options(source: object, options: Mapping[str, Any]) -> dict[str, Any]
         if name in given:
             raise ConfigError(f"{name}: must be given once, got it twice", field=name)
     return {**more, **given}
+
+
+def app_and_throttle(positional: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Any]:
+    """Take the application and the throttle from the arguments of a middleware."""
+    names = [name for name in ("app", "throttle") if name not in options]
+    if len(positional) != len(names):
+        raise TypeError(
+            "ThrottleMiddleware takes an application and a throttle, such as "
+            f'ThrottleMiddleware(app, "100/s"), got {len(positional)} positional arguments'
+        )
+    given = {**options, **dict(zip(names, positional, strict=True))}
+    for name in ("app", "throttle"):
+        options.pop(name, None)
+    return given["app"], given["throttle"]
 
 
 def check_functions(options: Mapping[str, Any], *, can_await: bool) -> None:
