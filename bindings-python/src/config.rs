@@ -29,7 +29,9 @@ pub(crate) fn add_table(
 }
 
 /// Keyword arguments as a tree.
-pub(crate) fn tree_of(options: &[(&str, Option<&Bound<'_, PyAny>>)]) -> Result<ConfigNode, CallError> {
+pub(crate) fn tree_of(
+    options: &[(&str, Option<&Bound<'_, PyAny>>)],
+) -> Result<ConfigNode, CallError> {
     let mut entries = Vec::new();
     for (key, value) in options {
         if let Some(value) = value {
