@@ -729,7 +729,7 @@ int32_t dthrottle_decisions(const dthrottle_t *throttle, uint64_t *allowed, uint
  */
 int32_t dthrottle_top(const dthrottle_t *throttle,
                       dthrottle_bucket_t *buckets,
-                      size_t room,
+                      size_t capacity,
                       size_t *count);
 
 /**
@@ -990,7 +990,7 @@ int32_t dthrottle_cluster_peer(const dthrottle_t *throttle, size_t index, dthrot
 int32_t dthrottle_events(const dthrottle_t *throttle,
                          uint64_t after,
                          dthrottle_event_t *events,
-                         size_t room,
+                         size_t capacity,
                          size_t *count);
 
 /**
@@ -1079,7 +1079,7 @@ int32_t dthrottle_config_set_clock(dthrottle_config_t *config, const dthrottle_c
  */
 int32_t dthrottle_table_list(const dthrottle_table_t *of,
                              dthrottle_table_info_t *tables,
-                             size_t room,
+                             size_t capacity,
                              size_t *count,
                              char *error,
                              size_t error_size);

@@ -9,7 +9,7 @@ use socket2::SockAddr;
 use crate::ffi::bad;
 
 /// The address; nothing is the daemon's usual socket. A host's name is looked up.
-pub(crate) fn find(address: Option<&str>) -> Result<SockAddr> {
+pub(crate) fn resolve(address: Option<&str>) -> Result<SockAddr> {
     let about = |fault: &str| {
         bad(&format!(
             "address: {:?} {fault}; write a path such as \"/run/dthrottled/dthrottled.sock\" or a \
@@ -18,7 +18,7 @@ pub(crate) fn find(address: Option<&str>) -> Result<SockAddr> {
         ))
     };
     let path = match address {
-        None => usual_path(),
+        None => default_socket(),
         Some(address) if address.contains('/') => PathBuf::from(address),
         Some(address) => {
             let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
@@ -36,7 +36,7 @@ pub(crate) fn find(address: Option<&str>) -> Result<SockAddr> {
 }
 
 /// Where the daemon listens if nothing is said: `docs/daemon.md`.
-fn usual_path() -> PathBuf {
+fn default_socket() -> PathBuf {
     let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|_| !is_root());
     let own = own.map(|folder| Path::new(&folder).join("dthrottled.sock"));
     own.filter(|own| own.exists()).unwrap_or_else(|| "/run/dthrottled/dthrottled.sock".into())
@@ -58,14 +58,14 @@ mod tests {
 
     #[test]
     fn addresses() {
-        assert!(find(Some("/tmp/x")).unwrap().is_unix());
-        assert!(find(None).unwrap().is_unix());
-        assert!(find(Some("127.0.0.1:7373")).unwrap().is_ipv4());
-        assert!(find(Some("[::1]:7373")).unwrap().is_ipv6());
-        assert!(find(Some("localhost:1")).is_ok());
+        assert!(resolve(Some("/tmp/x")).unwrap().is_unix());
+        assert!(resolve(None).unwrap().is_unix());
+        assert!(resolve(Some("127.0.0.1:7373")).unwrap().is_ipv4());
+        assert!(resolve(Some("[::1]:7373")).unwrap().is_ipv6());
+        assert!(resolve(Some("localhost:1")).is_ok());
         let long = "/x".repeat(200);
         for wrong in ["", "x", "x:", "127.0.0.1:0", "127.0.0.1:65536", "::1", "/a\0b", &long] {
-            let error = find(Some(wrong)).unwrap_err().to_string();
+            let error = resolve(Some(wrong)).unwrap_err().to_string();
             assert!(error.starts_with("address: "), "{error}");
         }
     }

@@ -29,13 +29,13 @@ pub unsafe extern "C" fn dthrottle_busy_open(
     error_size: usize,
 ) -> i32 {
     guard!(error, error_size, |c| {
-        let out = c.out(out)?;
+        let out = c.out_handle(out)?;
         let config = BusyConfig::from_toml(c.text(toml, toml_len)?)?;
         let throttle = match clock.is_null() {
             true => BusyThrottle::new(config),
             false => BusyThrottle::with_clock(config, c.handle(clock)?.0.clone()),
         };
-        out.give(Busy(throttle?));
+        out.set(Busy(throttle?));
         Ok(())
     })
 }
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn dthrottle_busy_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_close(busy: *mut Busy) {
     guard!(|c| {
-        c.take(busy)?;
+        c.take_handle(busy)?;
         Ok(())
     });
 }
@@ -250,9 +250,9 @@ pub unsafe extern "C" fn dthrottle_busy_forget(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_stats(busy: *const Busy, stats: *mut BusyStats) -> i32 {
     guard!(|c| {
-        let room = c.room(stats)?;
+        let out = c.out_struct(stats)?;
         let busy = &c.handle(busy)?.0;
-        room.fill(BusyStats::of(&busy.stats(busy.now())));
+        out.fill(BusyStats::of(&busy.stats(busy.now())));
         Ok(())
     })
 }

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use dthrottle_core::{Decision, Result};
 
-use crate::address::find;
+use crate::address::resolve;
+use crate::connections::{DaemonConnections, Timeouts};
 use crate::decision::CheckOptions;
-use crate::ffi::{Caller, Flag, Grows, bad};
-use crate::guard::caught;
+use crate::ffi::{Caller, Flag, VersionedStruct, bad};
+use crate::guard::catch_panic;
 use crate::lines::{self, Answer};
 use crate::records::ClientDecision;
-use crate::talk::{Patience, Talk};
 
 /// A client: asks a dthrottled. Without an answer in time everything is allowed, and nobody is
 /// asked for a while. Made by dthrottle_client_open(), released by dthrottle_client_close().
 pub struct Client {
-    talk: Talk,
+    connections: DaemonConnections,
     /// For what changes the state of the daemon.
     token: Option<String>,
 }
@@ -71,15 +71,16 @@ pub unsafe extern "C" fn dthrottle_client_open(
     error_size: usize,
 ) -> i32 {
     guard!(error, error_size, |c| {
-        let out = c.out(out)?;
+        let out = c.out_handle(out)?;
         let address = c.name(address, address_len)?;
         let options = match options.is_null() {
-            true => ClientOptions::USUAL,
+            true => ClientOptions::DEFAULT,
             false => c.read(options)?,
         };
-        let token = c.name(options.token, options.token_len)?.map(lines::token).transpose()?;
-        let talk = Talk::new(find(address)?, options.to_patience()?);
-        out.give(Client { talk, token });
+        let token =
+            c.name(options.token, options.token_len)?.map(lines::check_token).transpose()?;
+        let connections = DaemonConnections::new(resolve(address)?, options.to_timeouts()?);
+        out.set(Client { connections, token });
         Ok(())
     })
 }
@@ -88,7 +89,7 @@ pub unsafe extern "C" fn dthrottle_client_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_close(client: *mut Client) {
     guard!(|c| {
-        c.take(client)?;
+        c.take_handle(client)?;
         Ok(())
     });
 }
@@ -122,7 +123,7 @@ pub unsafe extern "C" fn dthrottle_client_allow_many(
     allowed: *mut Flag,
 ) -> i32 {
     guard!(|c| {
-        let allowed = c.answers(allowed, count)?;
+        let allowed = c.out_flags(allowed, count)?;
         let tags = c.tags(tags, tag_lens, count)?;
         c.handle(client)?.allow_many(tags, allowed)
     })
@@ -182,7 +183,7 @@ pub unsafe extern "C" fn dthrottle_client_refund(
 ) -> i32 {
     guard!(error, error_size, |c| {
         let domain = c.name(domain, domain_len)?;
-        c.handle(client)?.tell(
+        c.handle(client)?.command(
             "refund",
             domain,
             Some(CheckOptions::cost(cost)),
@@ -205,7 +206,7 @@ pub unsafe extern "C" fn dthrottle_client_reset(
 ) -> i32 {
     guard!(error, error_size, |c| {
         let domain = c.name(domain, domain_len)?;
-        c.handle(client)?.tell("reset", domain, None, c.bytes(tag, tag_len)?)
+        c.handle(client)?.command("reset", domain, None, c.bytes(tag, tag_len)?)
     })
 }
 
@@ -216,10 +217,10 @@ pub unsafe extern "C" fn dthrottle_client_counts(
     counts: *mut ClientCounts,
 ) -> i32 {
     guard!(|c| {
-        let room = c.room(counts)?;
-        let counted = &c.handle(client)?.talk.counts;
-        room.fill(ClientCounts {
-            size: ClientCounts::FIRST,
+        let out = c.out_struct(counts)?;
+        let counted = &c.handle(client)?.connections.counts;
+        out.fill(ClientCounts {
+            size: ClientCounts::MIN_SIZE,
             asked: counted.asked.load(Ordering::Relaxed),
             failed_open: counted.failed_open.load(Ordering::Relaxed),
             failures: counted.failures.load(Ordering::Relaxed),
@@ -243,12 +244,12 @@ impl Client {
         let mut start = 0;
         for (ends, allowed) in ends.chunks(BATCH).zip(allowed.chunks_mut(BATCH)) {
             let end = ends.last().copied().unwrap_or(start);
-            if let Some(answers) = self.talk.ask(&lines[start..end], ends.len()) {
+            if let Some(answers) = self.connections.request(&lines[start..end], ends.len()) {
                 let answers = answers.split(|byte| *byte == b'\n');
                 allowed
                     .iter_mut()
                     .zip(answers)
-                    .for_each(|(to, answer)| *to = lines::is_yes(answer));
+                    .for_each(|(to, answer)| *to = lines::is_allowed(answer));
             }
             start = end;
         }
@@ -263,11 +264,12 @@ impl Client {
         options: CheckOptions,
         tag: &[u8],
     ) -> Result<Option<Answer>> {
-        let answer = self.talk.ask(&lines::query(verb, domain, Some(options), None, tag)?, 1);
-        self.read(answer.as_deref(), |answer| Some(lines::read_answer(answer?)))
+        let answer =
+            self.connections.request(&lines::query(verb, domain, Some(options), None, tag)?, 1);
+        self.read(answer.as_deref(), |answer| Some(lines::parse_decision(answer?)))
     }
 
-    fn tell(
+    fn command(
         &self,
         verb: &str,
         domain: Option<&str>,
@@ -275,7 +277,7 @@ impl Client {
         tag: &[u8],
     ) -> Result<bool> {
         let line = lines::query(verb, domain, options, self.token.as_deref(), tag)?;
-        let answer = self.talk.ask(&line, 1);
+        let answer = self.connections.request(&line, 1);
         self.read(answer.as_deref(), |answer| answer.is_some())
     }
 
@@ -283,7 +285,7 @@ impl Client {
         let Some(answer) = answer.and_then(|answer| answer.strip_suffix(b"\n")) else {
             return Ok(read(None));
         };
-        Ok(read(lines::good(answer)?))
+        Ok(read(lines::parse_answer(answer)?))
     }
 }
 
@@ -295,9 +297,9 @@ fn decide(
     out: *mut ClientDecision,
     question: impl FnOnce(CheckOptions) -> Result<Option<Answer>>,
 ) -> Result<()> {
-    let room = c.room(out)?;
+    let out = c.out_struct(out)?;
     let mut cost = 1;
-    let answer = caught(|| {
+    let answer = catch_panic(|| {
         let options = match options.is_null() {
             true => CheckOptions::cost(1),
             false => c.read(options)?,
@@ -305,7 +307,7 @@ fn decide(
         cost = options.cost;
         question(options)
     });
-    room.fill(match &answer {
+    out.fill(match &answer {
         Ok(Some((decision, rule))) => ClientDecision::of(decision, false, rule),
         Ok(None) => ClientDecision::of(&Decision::unlimited(cost), true, ""),
         Err(_) => ClientDecision::of(&Decision::unlimited(cost), false, ""),
@@ -314,7 +316,7 @@ fn decide(
 }
 
 impl ClientOptions {
-    const USUAL: ClientOptions = ClientOptions {
+    const DEFAULT: ClientOptions = ClientOptions {
         size: size_of::<ClientOptions>(),
         timeout_ns: 50_000_000,
         backoff_ns: 100_000_000,
@@ -323,7 +325,7 @@ impl ClientOptions {
         token_len: 0,
     };
 
-    fn to_patience(self) -> Result<Patience> {
+    fn to_timeouts(self) -> Result<Timeouts> {
         if self.timeout_ns == 0 {
             return Err(bad("timeout_ns: 0; give a time above zero, such as 50000000 for 50 ms"));
         }
@@ -336,7 +338,7 @@ impl ClientOptions {
                 "max_backoff_ns: {given}; give at least backoff_ns, {least}"
             )));
         }
-        Ok(Patience {
+        Ok(Timeouts {
             timeout: Duration::from_nanos(self.timeout_ns),
             backoff: Duration::from_nanos(self.backoff_ns),
             max_backoff: Duration::from_nanos(self.max_backoff_ns),
@@ -351,9 +353,9 @@ mod tests {
     #[test]
     fn bad_options_are_named() {
         let said = |change: fn(&mut ClientOptions)| {
-            let mut options = ClientOptions::USUAL;
+            let mut options = ClientOptions::DEFAULT;
             change(&mut options);
-            options.to_patience().map(drop).map_err(|error| error.to_string())
+            options.to_timeouts().map(drop).map_err(|error| error.to_string())
         };
         assert_eq!(said(|_| {}), Ok(()));
         assert!(said(|options| options.timeout_ns = 0).unwrap_err().starts_with("timeout_ns: "));

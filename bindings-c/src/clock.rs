@@ -12,7 +12,7 @@ pub struct Clock(pub(crate) ManualClock);
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_clock_new(out: *mut *mut Clock) -> i32 {
     guard!(|c| {
-        c.out(out)?.give(Clock(ManualClock::new()));
+        c.out_handle(out)?.set(Clock(ManualClock::new()));
         Ok(())
     })
 }
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn dthrottle_clock_new(out: *mut *mut Clock) -> i32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_clock_free(clock: *mut Clock) {
     guard!(|c| {
-        c.take(clock)?;
+        c.take_handle(clock)?;
         Ok(())
     });
 }

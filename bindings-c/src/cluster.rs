@@ -31,10 +31,10 @@ pub unsafe extern "C" fn dthrottle_cluster_stats(
     stats: *mut ClusterStats,
 ) -> i32 {
     guard!(|c| {
-        let room = c.room(stats)?;
+        let out = c.out_struct(stats)?;
         let stats = c.handle(throttle)?.core.cluster_stats();
         let in_cluster = stats.is_some();
-        room.fill(ClusterStats::of(&stats.unwrap_or_default(), in_cluster));
+        out.fill(ClusterStats::of(&stats.unwrap_or_default(), in_cluster));
         Ok(())
     })
 }
@@ -68,10 +68,10 @@ pub unsafe extern "C" fn dthrottle_cluster_peer(
     peer: *mut Peer,
 ) -> i32 {
     guard!(|c| {
-        let room = c.room(peer)?;
+        let out = c.out_struct(peer)?;
         let stats = c.handle(throttle)?.core.cluster_stats().unwrap_or_default();
         let found = stats.peers.get(index).ok_or_else(|| bad("no peer has this index"))?;
-        room.fill(Peer::of(found));
+        out.fill(Peer::of(found));
         Ok(())
     })
 }
@@ -85,14 +85,14 @@ pub unsafe extern "C" fn dthrottle_events(
     throttle: *const Throttle,
     after: u64,
     events: *mut Event,
-    room: usize,
+    capacity: usize,
     count: *mut usize,
 ) -> i32 {
     guard!(|c| {
         c.store(count, 0)?;
-        let rooms = c.rooms(events, room)?;
+        let outs = c.out_structs(events, capacity)?;
         let found = c.handle(throttle)?.core.events(after);
-        let written = rooms.zip(&found).map(|(room, event)| room.fill(Event::of(event))).count();
+        let written = outs.zip(&found).map(|(out, event)| out.fill(Event::of(event))).count();
         c.store(count, written)
     })
 }

@@ -76,7 +76,7 @@ pub struct Table {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_new(out: *mut *mut Config) -> i32 {
     guard!(|c| {
-        c.out(out)?.give(Config(Mutex::default()));
+        c.out_handle(out)?.set(Config(Mutex::default()));
         Ok(())
     })
 }
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn dthrottle_config_new(out: *mut *mut Config) -> i32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_free(config: *mut Config) {
     guard!(|c| {
-        c.take(config)?;
+        c.take_handle(config)?;
         Ok(())
     });
 }

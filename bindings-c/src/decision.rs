@@ -6,8 +6,8 @@ use std::time::Duration;
 use dthrottle_core::Result;
 
 use crate::domain::Domain;
-use crate::ffi::{Caller, Flag, Grows, ns};
-use crate::guard::caught;
+use crate::ffi::{Caller, Flag, VersionedStruct, ns};
+use crate::guard::catch_panic;
 use crate::records::Decision;
 
 /// What a check asks for. Begin with DTHROTTLE_CHECK_OPTIONS_INIT, which asks for one unit, now.
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn dthrottle_allow_many(
     allowed: *mut Flag,
 ) -> i32 {
     guard!(|c| {
-        let allowed = c.answers(allowed, count)?;
+        let allowed = c.out_flags(allowed, count)?;
         let tags = c.tags(tags, tag_lens, count)?;
         allow_many(c.handle(domain)?, tags, allowed)
     })
@@ -231,9 +231,9 @@ fn decide(
     question: impl FnOnce(dthrottle_core::CheckOptions) -> Result<dthrottle_core::Decision>,
 ) -> Result<()> {
     // First, so that nothing is taken for a caller who could not be told.
-    let room = c.room(out)?;
+    let out = c.out_struct(out)?;
     let mut cost = 0;
-    let decision = caught(|| {
+    let decision = catch_panic(|| {
         let options = options()?;
         cost = options.cost;
         question(options.into())
@@ -242,13 +242,19 @@ fn decide(
         Ok(decision) => *decision,
         Err(_) => dthrottle_core::Decision::unlimited(cost),
     };
-    room.fill(Decision::of(&answer));
+    out.fill(Decision::of(&answer));
     decision.map(drop)
 }
 
 impl CheckOptions {
     pub(crate) fn cost(cost: u64) -> CheckOptions {
-        CheckOptions { size: CheckOptions::FIRST, partial: 0, cost, max_delay_ns: 0, allow_debt: 0 }
+        CheckOptions {
+            size: CheckOptions::MIN_SIZE,
+            partial: 0,
+            cost,
+            max_delay_ns: 0,
+            allow_debt: 0,
+        }
     }
 }
 
@@ -284,7 +290,7 @@ mod tests {
     use dthrottle_core::{Error, ErrorKind};
 
     use super::*;
-    use crate::guard::answer;
+    use crate::guard::run_export;
     use crate::records::{DTHROTTLE_ERR_CLOSED, DTHROTTLE_ERR_INTERNAL, DTHROTTLE_OK};
 
     fn refused() -> Decision {
@@ -298,7 +304,7 @@ mod tests {
         question: impl FnOnce(dthrottle_core::CheckOptions) -> Result<dthrottle_core::Decision>,
     ) -> i32 {
         let c = Caller::in_test();
-        answer(|| decide(&c, out, || Ok(CheckOptions::cost(5)), question))
+        run_export(|| decide(&c, out, || Ok(CheckOptions::cost(5)), question))
     }
 
     #[test]
@@ -336,7 +342,7 @@ mod tests {
     #[test]
     fn nothing_is_asked_without_room_for_the_answer() {
         let c = Caller::in_test();
-        let mut small = Decision { size: Decision::FIRST - 1, ..refused() };
+        let mut small = Decision { size: Decision::MIN_SIZE - 1, ..refused() };
         for out in [std::ptr::null_mut(), &raw mut small] {
             let asked = |_| -> Result<dthrottle_core::Decision> { panic!("asked") };
             let error = decide(&c, out, || Ok(CheckOptions::cost(1)), asked).unwrap_err();

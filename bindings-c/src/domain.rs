@@ -32,14 +32,14 @@ pub unsafe extern "C" fn dthrottle_domain(
     out: *mut *mut Domain,
 ) -> i32 {
     guard!(|c| {
-        let out = c.out(out)?;
+        let out = c.out_handle(out)?;
         let throttle = &c.handle(throttle)?.core;
         let domain = match c.name(name, name_len)? {
             Some(name) => throttle.domain(name)?,
             // The throttle itself stands for the default domain.
             None => throttle.deref().clone(),
         };
-        out.give(Domain::new(domain)?);
+        out.set(Domain::new(domain)?);
         Ok(())
     })
 }
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn dthrottle_domain(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_domain_free(domain: *mut Domain) {
     guard!(|c| {
-        c.take(domain)?;
+        c.take_handle(domain)?;
         Ok(())
     });
 }

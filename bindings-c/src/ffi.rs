@@ -16,7 +16,7 @@ use dthrottle_core::{Error, ErrorKind, Result};
 use crate::client::{ClientCounts, ClientOptions};
 use crate::config::{Rule, Table};
 use crate::decision::CheckOptions;
-use crate::look::Bucket;
+use crate::inspect::Bucket;
 use crate::middleware::Request;
 use crate::tables::TableInfo;
 use crate::web::Response;
@@ -24,22 +24,22 @@ use crate::web::Response;
 /// A `bool` of C. A byte here, because C may hand over any byte.
 pub(crate) type Flag = u8;
 
-/// The body of every export, and of nothing else (`shape.rs` reads the source for it).
+/// The body of every export, and of nothing else (`export_checks.rs` reads the source for it).
 macro_rules! guard {
     (|$caller:ident| $body:expr) => {{
         // SAFETY: this is the body of an export; whoever calls it promises what the header asks.
-        let caller = unsafe { $crate::ffi::Caller::promised() };
+        let caller = unsafe { $crate::ffi::Caller::new() };
         let $caller = &caller;
-        $crate::guard::answer(|| $body)
+        $crate::guard::run_export(|| $body)
     }};
     // With a buffer for the text of the error.
     ($error:ident, $error_size:ident, |$caller:ident| $body:expr) => {{
         // SAFETY: as above.
-        let caller = unsafe { $crate::ffi::Caller::promised() };
+        let caller = unsafe { $crate::ffi::Caller::new() };
         let $caller = &caller;
-        $crate::guard::answer(|| {
-            let result = $crate::guard::caught(|| $body);
-            $caller.tell($error, $error_size, &result);
+        $crate::guard::run_export(|| {
+            let result = $crate::guard::catch_panic(|| $body);
+            $caller.write_error($error, $error_size, &result);
             result
         })
     }};
@@ -55,7 +55,7 @@ impl Caller {
     /// # Safety
     ///
     /// To be called by an export, which gives it only what its own caller gave.
-    pub(crate) unsafe fn promised() -> Caller {
+    pub(crate) unsafe fn new() -> Caller {
         Caller(())
     }
 
@@ -89,7 +89,7 @@ impl Caller {
         if count == 0 {
             return Ok(&[]);
         }
-        self.fits(start, count)?;
+        self.check_list(start, count)?;
         // SAFETY: the caller promises `count` of them, which nobody changes until the call ends.
         Ok(unsafe { slice::from_raw_parts(start, count) })
     }
@@ -109,18 +109,18 @@ impl Caller {
 
     /// Room for as many answers, all of them yes until they are known.
     #[expect(clippy::mut_from_ref, reason = "the memory is the caller's, and given out once")]
-    pub(crate) fn answers(&self, start: *mut Flag, count: usize) -> Result<&mut [bool]> {
+    pub(crate) fn out_flags(&self, start: *mut Flag, count: usize) -> Result<&mut [bool]> {
         if count == 0 {
             return Ok(&mut []);
         }
-        self.fits(start, count)?;
+        self.check_list(start, count)?;
         // SAFETY: the caller promises room for `count` of them.
         unsafe { ptr::write_bytes(start, 1, count) };
         // SAFETY: as above, and that nobody else uses them until the call ends; each is a 1.
         Ok(unsafe { slice::from_raw_parts_mut(start.cast(), count) })
     }
 
-    fn fits<T>(&self, start: *const T, count: usize) -> Result<()> {
+    fn check_list<T>(&self, start: *const T, count: usize) -> Result<()> {
         if start.is_null() || !start.is_aligned() {
             return Err(bad("a list is NULL or not aligned"));
         }
@@ -143,7 +143,7 @@ impl Caller {
     }
 
     /// A struct that the caller filled in.
-    pub(crate) fn read<T: Grows>(&self, from: *const T) -> Result<T> {
+    pub(crate) fn read<T: VersionedStruct>(&self, from: *const T) -> Result<T> {
         let size = self.size_of(from)?.min(size_of::<T>());
         let mut value = MaybeUninit::<T>::zeroed();
         // SAFETY: the caller promises that `from` has as many bytes as its size says, of which
@@ -154,43 +154,43 @@ impl Caller {
     }
 
     /// Room for a struct that the caller wants filled in.
-    pub(crate) fn room<T: Grows>(&self, to: *mut T) -> Result<Room<'_, T>> {
+    pub(crate) fn out_struct<T: VersionedStruct>(&self, to: *mut T) -> Result<OutStruct<'_, T>> {
         let size = self.size_of(to)?;
-        Ok(Room { to, size, caller: PhantomData })
+        Ok(OutStruct { to, size, caller: PhantomData })
     }
 
     /// Room for as many structs that the caller wants filled in, one after the other. All are as
     /// large as the first says.
-    pub(crate) fn rooms<T: Grows>(
+    pub(crate) fn out_structs<T: VersionedStruct>(
         &self,
         to: *mut T,
         count: usize,
-    ) -> Result<impl Iterator<Item = Room<'_, T>>> {
+    ) -> Result<impl Iterator<Item = OutStruct<'_, T>>> {
         let size = if count == 0 { 0 } else { self.size_of(to)? };
         match count.checked_mul(size).map(isize::try_from) {
             Some(Ok(_)) => {}
             _ => return Err(bad("a count is more than memory can hold")),
         }
-        let room =
-            move |at| Room { to: to.wrapping_byte_add(at * size), size, caller: PhantomData };
-        Ok((0..count).map(room))
+        let out =
+            move |at| OutStruct { to: to.wrapping_byte_add(at * size), size, caller: PhantomData };
+        Ok((0..count).map(out))
     }
 
-    fn size_of<T: Grows>(&self, at: *const T) -> Result<usize> {
+    fn size_of<T: VersionedStruct>(&self, at: *const T) -> Result<usize> {
         if at.is_null() {
             return Err(bad("a struct is NULL"));
         }
         // SAFETY: the caller promises a struct, and every struct that grows begins with its size.
         let size = unsafe { at.cast::<usize>().read_unaligned() };
-        if size < T::FIRST {
+        if size < T::MIN_SIZE {
             return Err(bad("the size of a struct is not set"));
         }
         Ok(size)
     }
 
     /// Where a new handle goes. It is NULL until there is one.
-    pub(crate) fn out<T>(&self, to: *mut *mut T) -> Result<Out<'_, T>> {
-        let out = Out { to, caller: PhantomData };
+    pub(crate) fn out_handle<T>(&self, to: *mut *mut T) -> Result<OutHandle<'_, T>> {
+        let out = OutHandle { to, caller: PhantomData };
         self.store(to, ptr::null_mut())?;
         Ok(out)
     }
@@ -206,20 +206,20 @@ impl Caller {
     }
 
     /// Takes a handle back, to be dropped; none if it is NULL.
-    pub(crate) fn take<T>(&self, handle: *mut T) -> Result<Option<Box<T>>> {
+    pub(crate) fn take_handle<T>(&self, handle: *mut T) -> Result<Option<Box<T>>> {
         if handle.is_null() {
             return Ok(None);
         }
         if !handle.is_aligned() {
             return Err(bad("not a handle"));
         }
-        // SAFETY: `Out::give` made it from a box, and the caller promises to release it once and
+        // SAFETY: `OutHandle::set` made it from a box, and the caller promises to release it once and
         // to use it no more.
         Ok(Some(unsafe { Box::from_raw(handle) }))
     }
 
     /// Writes the text of the error into a buffer, if there is one; empty after a success.
-    pub(crate) fn tell<R>(&self, buffer: *mut c_char, size: usize, result: &Result<R>) {
+    pub(crate) fn write_error<R>(&self, buffer: *mut c_char, size: usize, result: &Result<R>) {
         if !buffer.is_null() && size > 0 {
             let text = result.as_ref().err().map(ToString::to_string);
             self.copy_text(buffer, size, &text.unwrap_or_default());
@@ -241,33 +241,33 @@ impl Caller {
 }
 
 /// Where a new handle goes.
-pub(crate) struct Out<'c, T> {
+pub(crate) struct OutHandle<'c, T> {
     to: *mut *mut T,
     caller: PhantomData<&'c Caller>,
 }
 
-impl<T> Out<'_, T> {
-    /// Gives the caller a handle, to be released with `Caller::take`.
-    pub(crate) fn give(self, value: T) {
+impl<T> OutHandle<'_, T> {
+    /// Gives the caller a handle, to be released with `Caller::take_handle`.
+    pub(crate) fn set(self, value: T) {
         let handle = owned(value);
-        // SAFETY: `Caller::out` wrote there before.
+        // SAFETY: `Caller::out_handle` wrote there before.
         unsafe { self.to.write_unaligned(handle) };
     }
 }
 
-/// A handle inside a struct that the caller gets, to be released with `Caller::take`.
+/// A handle inside a struct that the caller gets, to be released with `Caller::take_handle`.
 pub(crate) fn owned<T>(value: T) -> *mut T {
     Box::into_raw(Box::new(value))
 }
 
 /// Room for a struct of the caller's size.
-pub(crate) struct Room<'c, T> {
+pub(crate) struct OutStruct<'c, T> {
     to: *mut T,
     size: usize,
     caller: PhantomData<&'c Caller>,
 }
 
-impl<T: Grows> Room<'_, T> {
+impl<T: VersionedStruct> OutStruct<'_, T> {
     /// Fills in what both sides know; the size stays the caller's.
     pub(crate) fn fill(&self, mut value: T) {
         *value.size_mut() = self.size;
@@ -287,23 +287,23 @@ impl<T: Grows> Room<'_, T> {
 ///
 /// It is `repr(C)`, begins with the size, may consist of any bits, and has no padding at its end,
 /// where a later field would meet the garbage of a caller who does not know it.
-pub(crate) unsafe trait Grows: Copy {
+pub(crate) unsafe trait VersionedStruct: Copy {
     /// How large it was in its first version, which every caller knows.
-    const FIRST: usize;
+    const MIN_SIZE: usize;
 
     /// The size.
     fn size_mut(&mut self) -> &mut usize;
 }
 
-macro_rules! grows {
+macro_rules! versioned_structs {
     ($($type:ident ends with $last:ident: $kind:ty, first version $first:expr;)*) => {$(
         const _: () = assert!(offset_of!($type, size) == 0);
         const _: () = assert!(offset_of!($type, $last) + size_of::<$kind>() == size_of::<$type>());
 
         // SAFETY: `repr(C)` and made of integers, arrays of them, and raw pointers; the rest is
         // asserted above.
-        unsafe impl $crate::ffi::Grows for $type {
-            const FIRST: usize = $first;
+        unsafe impl $crate::ffi::VersionedStruct for $type {
+            const MIN_SIZE: usize = $first;
 
             fn size_mut(&mut self) -> &mut usize {
                 &mut self.size
@@ -313,7 +313,7 @@ macro_rules! grows {
 }
 
 // A struct that grows keeps as its first version the `offset_of!` its first new field.
-grows! {
+versioned_structs! {
     CheckOptions ends with allow_debt: u64, first version offset_of!(CheckOptions, allow_debt);
     Rule ends with burst_time_ns: u64, first version size_of::<Rule>();
     Table ends with bytes: u64, first version size_of::<Table>();
@@ -414,14 +414,14 @@ mod tests {
         let kind = |error: Error| assert_eq!(error.kind(), ErrorKind::Argument);
         kind(c.handle(ptr::null::<u64>()).unwrap_err());
         kind(c.handle(ptr::without_provenance::<u64>(12)).unwrap_err());
-        kind(c.take(ptr::without_provenance_mut::<u64>(12)).unwrap_err());
-        assert!(c.take(ptr::null_mut::<u64>()).unwrap().is_none());
+        kind(c.take_handle(ptr::without_provenance_mut::<u64>(12)).unwrap_err());
+        assert!(c.take_handle(ptr::null_mut::<u64>()).unwrap().is_none());
         kind(c.bytes(ptr::null(), 1).unwrap_err());
         kind(c.bytes([0_u8].as_ptr().cast(), isize::MAX as usize + 1).unwrap_err());
         assert_eq!(c.bytes(ptr::null(), 0).unwrap(), b"");
         kind(c.store(ptr::null_mut::<u64>(), 1).unwrap_err());
-        assert!(c.out(ptr::null_mut::<*mut u64>()).is_err());
-        assert!(c.room(ptr::null_mut::<CheckOptions>()).is_err());
+        assert!(c.out_handle(ptr::null_mut::<*mut u64>()).is_err());
+        assert!(c.out_struct(ptr::null_mut::<CheckOptions>()).is_err());
     }
 
     #[test]

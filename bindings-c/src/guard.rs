@@ -9,84 +9,84 @@ use dthrottle_core::{Error, ErrorKind, Result};
 use crate::records::DTHROTTLE_OK;
 
 /// What an export can answer with, and what C sees of it.
-pub(crate) trait Reply {
+pub(crate) trait ExportResult {
     /// The type in C.
     type C;
 
     /// What C sees of a success.
-    fn done(self) -> Self::C;
+    fn into_c(self) -> Self::C;
 
     /// What C sees of an error.
-    fn failed(kind: ErrorKind) -> Self::C;
+    fn from_error(kind: ErrorKind) -> Self::C;
 }
 
 /// A status.
-impl Reply for () {
+impl ExportResult for () {
     type C = i32;
 
-    fn done(self) -> i32 {
+    fn into_c(self) -> i32 {
         DTHROTTLE_OK
     }
 
-    fn failed(kind: ErrorKind) -> i32 {
+    fn from_error(kind: ErrorKind) -> i32 {
         kind.number()
     }
 }
 
 /// 1, 0, or a negative status.
-impl Reply for bool {
+impl ExportResult for bool {
     type C = i32;
 
-    fn done(self) -> i32 {
+    fn into_c(self) -> i32 {
         self.into()
     }
 
-    fn failed(kind: ErrorKind) -> i32 {
+    fn from_error(kind: ErrorKind) -> i32 {
         kind.number()
     }
 }
 
 /// A number from 0 up, or a negative status.
-impl Reply for i32 {
+impl ExportResult for i32 {
     type C = i32;
 
-    fn done(self) -> i32 {
+    fn into_c(self) -> i32 {
         self
     }
 
-    fn failed(kind: ErrorKind) -> i32 {
+    fn from_error(kind: ErrorKind) -> i32 {
         kind.number()
     }
 }
 
 /// A number above 0, or 0.
-impl Reply for u64 {
+impl ExportResult for u64 {
     type C = u64;
 
-    fn done(self) -> u64 {
+    fn into_c(self) -> u64 {
         self
     }
 
-    fn failed(_: ErrorKind) -> u64 {
+    fn from_error(_: ErrorKind) -> u64 {
         0
     }
 }
 
 /// A string, or NULL.
-impl Reply for *const c_char {
+impl ExportResult for *const c_char {
     type C = *const c_char;
 
-    fn done(self) -> *const c_char {
+    fn into_c(self) -> *const c_char {
         self
     }
 
-    fn failed(_: ErrorKind) -> *const c_char {
+    fn from_error(_: ErrorKind) -> *const c_char {
         std::ptr::null()
     }
 }
 
 /// Runs the work of an export; a panic in it is an `internal` error.
-pub(crate) fn caught<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+pub(crate) fn catch_panic<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
     // Unwind safe: every step on a bucket is whole, whatever happens around it, and the rest
     // belongs to this call.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| {
@@ -98,16 +98,16 @@ pub(crate) fn caught<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
 }
 
 /// Runs the work of an export and answers as C sees it.
-pub(crate) fn answer<R: Reply>(work: impl FnOnce() -> Result<R>) -> R::C {
+pub(crate) fn run_export<R: ExportResult>(work: impl FnOnce() -> Result<R>) -> R::C {
     // Only what C sees leaves the part that may panic: an error is large, and would be copied.
     let work = || match work() {
-        Ok(reply) => reply.done(),
-        Err(error) => R::failed(error.kind()),
+        Ok(reply) => reply.into_c(),
+        Err(error) => R::from_error(error.kind()),
     };
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| {
         // To drop it could panic again.
         std::mem::forget(cause);
-        R::failed(ErrorKind::Internal)
+        R::from_error(ErrorKind::Internal)
     })
 }
 
@@ -135,44 +135,44 @@ mod tests {
 
     #[test]
     fn a_result_becomes_a_status() {
-        assert_eq!(answer(|| Ok(())), DTHROTTLE_OK);
-        assert_eq!(answer(|| Ok(true)), 1);
-        assert_eq!(answer(|| Ok(false)), 0);
-        assert_eq!(answer(|| Ok(7_i32)), 7);
-        assert_eq!(answer(|| Ok(7_u64)), 7);
-        assert_eq!(answer(|| Ok(c"text".as_ptr())), c"text".as_ptr());
+        assert_eq!(run_export(|| Ok(())), DTHROTTLE_OK);
+        assert_eq!(run_export(|| Ok(true)), 1);
+        assert_eq!(run_export(|| Ok(false)), 0);
+        assert_eq!(run_export(|| Ok(7_i32)), 7);
+        assert_eq!(run_export(|| Ok(7_u64)), 7);
+        assert_eq!(run_export(|| Ok(c"text".as_ptr())), c"text".as_ptr());
     }
 
     #[test]
     fn an_error_becomes_its_number_or_nothing() {
-        assert_eq!(answer(fails::<()>), DTHROTTLE_ERR_COST);
-        assert_eq!(answer(fails::<bool>), DTHROTTLE_ERR_COST);
-        assert_eq!(answer(fails::<i32>), DTHROTTLE_ERR_COST);
-        assert_eq!(answer(fails::<u64>), 0);
-        assert!(answer(fails::<*const c_char>).is_null());
+        assert_eq!(run_export(fails::<()>), DTHROTTLE_ERR_COST);
+        assert_eq!(run_export(fails::<bool>), DTHROTTLE_ERR_COST);
+        assert_eq!(run_export(fails::<i32>), DTHROTTLE_ERR_COST);
+        assert_eq!(run_export(fails::<u64>), 0);
+        assert!(run_export(fails::<*const c_char>).is_null());
     }
 
     #[test]
     fn a_panic_is_an_internal_error() {
-        assert_eq!(answer(panics::<()>), DTHROTTLE_ERR_INTERNAL);
-        assert_eq!(answer(panics::<bool>), DTHROTTLE_ERR_INTERNAL);
-        assert_eq!(answer(panics::<u64>), 0);
-        assert!(answer(panics::<*const c_char>).is_null());
-        let error = caught(panics::<()>).unwrap_err();
+        assert_eq!(run_export(panics::<()>), DTHROTTLE_ERR_INTERNAL);
+        assert_eq!(run_export(panics::<bool>), DTHROTTLE_ERR_INTERNAL);
+        assert_eq!(run_export(panics::<u64>), 0);
+        assert!(run_export(panics::<*const c_char>).is_null());
+        let error = catch_panic(panics::<()>).unwrap_err();
         assert!(error.to_string().ends_with("wanted by a test"), "{error}");
     }
 
     #[test]
     fn a_panic_of_any_kind_is_caught() {
-        struct Bomb;
-        impl Drop for Bomb {
+        struct PanicsOnDrop;
+        impl Drop for PanicsOnDrop {
             fn drop(&mut self) {
                 panic!("dropped");
             }
         }
-        let work = || -> Result<()> { std::panic::panic_any(Bomb) };
-        assert_eq!(answer(work), DTHROTTLE_ERR_INTERNAL);
+        let work = || -> Result<()> { std::panic::panic_any(PanicsOnDrop) };
+        assert_eq!(run_export(work), DTHROTTLE_ERR_INTERNAL);
         let work = || -> Result<()> { std::panic::panic_any(format!("{}", 5)) };
-        assert!(caught(work).unwrap_err().to_string().ends_with(": 5"));
+        assert!(catch_panic(work).unwrap_err().to_string().ends_with(": 5"));
     }
 }

@@ -12,15 +12,15 @@
 #[macro_use]
 mod ffi;
 mod address;
+mod connections;
 mod guard;
 mod lines;
-mod talk;
 
 pub mod records;
 pub mod status;
 pub mod throttle;
 
-pub mod look;
+pub mod inspect;
 
 pub mod domain;
 
@@ -43,4 +43,4 @@ pub mod busy;
 pub mod client;
 
 #[cfg(test)]
-mod shape;
+mod export_checks;

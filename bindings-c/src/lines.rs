@@ -12,7 +12,7 @@ pub(crate) type Answer = (Decision, String);
 
 /// Appends an ordinary line, or the longer form where that would mean something else.
 pub(crate) fn write_line(tag: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    one_line(tag)?;
+    check_no_newline(tag)?;
     // The daemon takes a TCP connection that begins like TLS, or with a request line and a CR, for
     // another protocol.
     if tag.starts_with(b"\0") || tag.starts_with(b"\x16\x03") || tag.ends_with(b"\r") {
@@ -31,7 +31,7 @@ pub(crate) fn query(
     token: Option<&str>,
     tag: &[u8],
 ) -> Result<Vec<u8>> {
-    one_line(tag)?;
+    check_no_newline(tag)?;
     let mut line = format!("\0{verb}");
     if let Some(domain) = domain {
         if domain.contains(['\0', '\n']) {
@@ -62,14 +62,14 @@ pub(crate) fn query(
 }
 
 /// A token that can stand in a line.
-pub(crate) fn token(token: &str) -> Result<String> {
+pub(crate) fn check_token(token: &str) -> Result<String> {
     match !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(token.into()),
         false => Err(bad("token: must be printable ASCII without blanks")),
     }
 }
 
-fn one_line(tag: &[u8]) -> Result<()> {
+fn check_no_newline(tag: &[u8]) -> Result<()> {
     if tag.contains(&b'\n') {
         return Err(bad("tag: one that a daemon is asked about cannot have a newline in it"));
     }
@@ -77,17 +77,17 @@ fn one_line(tag: &[u8]) -> Result<()> {
 }
 
 /// Whether an answer to an ordinary line is yes. Whatever is not a no is a yes.
-pub(crate) fn is_yes(answer: &[u8]) -> bool {
+pub(crate) fn is_allowed(answer: &[u8]) -> bool {
     answer != b"NO" && !answer.starts_with(b"NO ")
 }
 
 /// Whether it is the answer of a daemon, which may be an error.
 pub(crate) fn is_answer(answer: &[u8]) -> bool {
-    !matches!(good(answer), Ok(None))
+    !matches!(parse_answer(answer), Ok(None))
 }
 
 /// What the daemon said, unless it was an error; nothing if it is not the answer of a daemon.
-pub(crate) fn good(answer: &[u8]) -> Result<Option<&str>> {
+pub(crate) fn parse_answer(answer: &[u8]) -> Result<Option<&str>> {
     let Ok(answer) = str::from_utf8(answer) else {
         return Ok(None);
     };
@@ -100,7 +100,7 @@ pub(crate) fn good(answer: &[u8]) -> Result<Option<&str>> {
 }
 
 /// The figures of a good answer.
-pub(crate) fn read_answer(answer: &str) -> Answer {
+pub(crate) fn parse_decision(answer: &str) -> Answer {
     let text::Answer { decision, rule } = text::read(answer);
     (decision, rule.into())
 }
@@ -137,7 +137,9 @@ mod tests {
         assert_eq!(query("reset", None, None, None, b"").unwrap(), b"\0reset\0tag=\n");
         let reset = query("reset", None, None, Some("t0ken"), b"x").unwrap();
         assert_eq!(reset, b"\0reset\0token=t0ken\0tag=x\n");
-        assert!(["", "a b", "a\0b", "a\n", "\u{e9}"].iter().all(|wrong| token(wrong).is_err()));
+        assert!(
+            ["", "a b", "a\0b", "a\n", "\u{e9}"].iter().all(|wrong| check_token(wrong).is_err())
+        );
         for domain in ["a\0cost=0", "a\nb"] {
             let error = query("check", Some(domain), None, None, b"x").unwrap_err();
             assert!(error.to_string().starts_with("domain: "), "{error}");
@@ -147,22 +149,27 @@ mod tests {
 
     #[test]
     fn answers_are_read() {
-        assert!(is_yes(b"OK") && is_yes(b"") && is_yes(b"NOW") && is_yes(b"ERROR cost no"));
-        assert!(!is_yes(b"NO") && !is_yes(b"NO limit=1"));
-        let (decision, rule) = read_answer("NO limit=4 rule=a rule=x");
+        assert!(
+            is_allowed(b"OK")
+                && is_allowed(b"")
+                && is_allowed(b"NOW")
+                && is_allowed(b"ERROR cost no")
+        );
+        assert!(!is_allowed(b"NO") && !is_allowed(b"NO limit=1"));
+        let (decision, rule) = parse_decision("NO limit=4 rule=a rule=x");
         assert_eq!((decision.allowed, decision.limit, rule.as_str()), (false, 4, "a rule=x"));
     }
 
     #[test]
     fn errors_keep_their_kind_and_the_rest_is_nothing() {
-        let kind = |answer: &str| good(answer.as_bytes()).unwrap_err().kind();
+        let kind = |answer: &str| parse_answer(answer.as_bytes()).unwrap_err().kind();
         for known in ErrorKind::ALL {
             assert_eq!(kind(&format!("ERROR {} some words", known.name())), known);
         }
         assert_eq!(kind("ERROR later some words"), ErrorKind::Internal);
         for answer in [b"".as_slice(), b"HTTP/1.1 400", b"ERROR", b"OKAY", b"\xff"] {
-            assert_eq!(good(answer).unwrap(), None);
+            assert_eq!(parse_answer(answer).unwrap(), None);
         }
-        assert_eq!(good(b"OK").unwrap(), Some("OK"));
+        assert_eq!(parse_answer(b"OK").unwrap(), Some("OK"));
     }
 }

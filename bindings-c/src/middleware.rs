@@ -68,11 +68,11 @@ pub unsafe extern "C" fn dthrottle_middleware_new(
     error_size: usize,
 ) -> i32 {
     guard!(error, error_size, |c| {
-        let out = c.out(out)?;
+        let out = c.out_handle(out)?;
         let domain: &dthrottle_core::Domain = c.handle(domain)?;
         let setup = AdapterSettings { domain: Some(domain.clone()), ..AdapterSettings::default() };
         let core = web::Middleware::from_toml(c.text(options, options_len)?, setup)?;
-        out.give(Middleware { core, warnings: Mutex::default() });
+        out.set(Middleware { core, warnings: Mutex::default() });
         Ok(())
     })
 }
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn dthrottle_middleware_new(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_middleware_free(middleware: *mut Middleware) {
     guard!(|c| {
-        c.take(middleware)?;
+        c.take_handle(middleware)?;
         Ok(())
     });
 }
@@ -97,17 +97,17 @@ pub unsafe extern "C" fn dthrottle_middleware_decide(
     decision: *mut Decision,
 ) -> i32 {
     guard!(|c| {
-        let room = c.room(response)?;
-        room.fill(Response::pass());
-        let figures = (!decision.is_null()).then(|| c.room(decision)).transpose()?;
+        let out = c.out_struct(response)?;
+        out.fill(Response::pass());
+        let figures = (!decision.is_null()).then(|| c.out_struct(decision)).transpose()?;
         let publish = |decided: &dthrottle_core::Decision| {
-            figures.iter().for_each(|room| room.fill(Decision::of(decided)));
+            figures.iter().for_each(|out| out.fill(Decision::of(decided)));
         };
         publish(&dthrottle_core::Decision::unlimited(0));
         let core = &c.handle(middleware)?.core;
         if let Some(decided) = c.read(request)?.decide(c, core)? {
             publish(&decided.decision);
-            room.fill(answer(core, decided));
+            out.fill(answer(core, decided));
         }
         Ok(())
     })

@@ -6,7 +6,7 @@ use std::mem::offset_of;
 
 use dthrottle_core as core;
 
-use crate::ffi::{Flag, Grows, address, chars, index, ns};
+use crate::ffi::{Flag, VersionedStruct, address, chars, index, ns};
 
 /// The call did what it was asked.
 pub const DTHROTTLE_OK: i32 = 0;
@@ -218,7 +218,7 @@ pub struct ClientDecision {
 impl Decision {
     pub(crate) fn of(it: &core::Decision) -> Decision {
         Decision {
-            size: Decision::FIRST,
+            size: Decision::MIN_SIZE,
             allowed: it.allowed.into(),
             dry_run: it.dry_run.into(),
             rule: index(it.rule) as i32,
@@ -237,7 +237,7 @@ impl Decision {
 impl Stats {
     pub(crate) fn of(it: &core::Stats) -> Stats {
         Stats {
-            size: Stats::FIRST,
+            size: Stats::MIN_SIZE,
             allowed: it.allowed,
             refused: it.refused,
             dry_run: it.dry_run,
@@ -253,7 +253,7 @@ impl Stats {
 impl BusyStats {
     pub(crate) fn of(it: &core::busy::BusyStats) -> BusyStats {
         BusyStats {
-            size: BusyStats::FIRST,
+            size: BusyStats::MIN_SIZE,
             sent: it.sent,
             refused: it.refused,
             good: it.good,
@@ -270,7 +270,7 @@ impl BusyStats {
 impl ClusterStats {
     pub(crate) fn of(it: &core::ClusterStats, in_cluster: bool) -> ClusterStats {
         ClusterStats {
-            size: ClusterStats::FIRST,
+            size: ClusterStats::MIN_SIZE,
             in_cluster: in_cluster.into(),
             node: it.node,
             incarnation: it.incarnation,
@@ -283,7 +283,7 @@ impl ClusterStats {
 impl Peer {
     pub(crate) fn of(it: &core::PeerStats) -> Peer {
         Peer {
-            size: Peer::FIRST,
+            size: Peer::MIN_SIZE,
             node: it.node,
             incarnation: it.incarnation,
             address: address(it.address),
@@ -300,7 +300,7 @@ impl Peer {
 impl Event {
     pub(crate) fn of(it: &core::ClusterEvent) -> Event {
         Event {
-            size: Event::FIRST,
+            size: Event::MIN_SIZE,
             number: it.number,
             age_ns: ns(it.age),
             kind: chars(it.kind),
@@ -313,7 +313,7 @@ impl Event {
 impl ClientDecision {
     pub(crate) fn of(it: &core::Decision, failed_open: bool, rule: &str) -> ClientDecision {
         ClientDecision {
-            size: ClientDecision::FIRST,
+            size: ClientDecision::MIN_SIZE,
             allowed: it.allowed.into(),
             dry_run: it.dry_run.into(),
             failed_open: failed_open.into(),
@@ -330,7 +330,7 @@ impl ClientDecision {
     }
 }
 
-grows! {
+versioned_structs! {
     Decision ends with deciding: i64, first version offset_of!(Decision, deciding);
     Stats ends with unreported: u64, first version offset_of!(Stats, evicted);
     BusyStats ends with peers: u64, first version size_of::<BusyStats>();

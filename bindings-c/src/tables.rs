@@ -5,7 +5,7 @@ use std::ffi::c_char;
 use dthrottle_core::Result;
 
 use crate::config::Table;
-use crate::ffi::{Caller, Grows, chars};
+use crate::ffi::{Caller, VersionedStruct, chars};
 
 /// A named table on this machine. Begin with DTHROTTLE_TABLE_INFO_INIT.
 #[repr(C)]
@@ -34,18 +34,18 @@ pub struct TableInfo {
 pub unsafe extern "C" fn dthrottle_table_list(
     of: *const Table,
     tables: *mut TableInfo,
-    room: usize,
+    capacity: usize,
     count: *mut usize,
     error: *mut c_char,
     error_size: usize,
 ) -> i32 {
     guard!(error, error_size, |c| {
         c.store(count, 0)?;
-        let rooms = c.rooms(tables, room)?;
+        let outs = c.out_structs(tables, capacity)?;
         let table = if of.is_null() { None } else { Some(c.read(of)?) };
         let (group, dir) = place(c, table.as_ref())?;
         let found = system::list(group, dir)?;
-        rooms.zip(&found).for_each(|(room, table)| room.fill(*table));
+        outs.zip(&found).for_each(|(out, table)| out.fill(*table));
         c.store(count, found.len())
     })
 }
@@ -96,7 +96,7 @@ fn place<'c>(c: &'c Caller, table: Option<&Table>) -> Result<(Option<&'c str>, O
 /// Where tables have names.
 #[cfg(target_os = "linux")]
 mod system {
-    use super::{Grows, Result, TableInfo, chars};
+    use super::{Result, TableInfo, VersionedStruct, chars};
     pub(super) use dthrottle_core::tables::{remove, resize};
 
     pub(super) fn list(group: Option<&str>, dir: Option<&str>) -> Result<Vec<TableInfo>> {
@@ -107,7 +107,7 @@ mod system {
     impl From<&dthrottle_core::tables::TableInfo> for TableInfo {
         fn from(table: &dthrottle_core::tables::TableInfo) -> TableInfo {
             TableInfo {
-                size: TableInfo::FIRST,
+                size: TableInfo::MIN_SIZE,
                 name: chars(&table.name),
                 path: chars(&table.path.to_string_lossy()),
                 fault: chars(table.fault.as_deref().unwrap_or_default()),

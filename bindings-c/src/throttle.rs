@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use dthrottle_core::{Builder, Result};
 
 use crate::config::Config;
-use crate::ffi::{Out, at};
+use crate::ffi::{OutHandle, at};
 use crate::records::Stats;
 
 /// A throttle: holds every tag to the rules of its domains. Made by dthrottle_open() and its
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn dthrottle_open(
     error_size: usize,
 ) -> i32 {
     guard!(error, error_size, |c| {
-        let out = c.out(out)?;
+        let out = c.out_handle(out)?;
         let toml = c.text(toml, toml_len)?;
         give(out, dthrottle_core::Throttle::from_toml(toml))
     })
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn dthrottle_open_file(
     error_size: usize,
 ) -> i32 {
     guard!(error, error_size, |c| {
-        let out = c.out(out)?;
+        let out = c.out_handle(out)?;
         let path = c.bytes(path.cast(), path_len)?;
         give(out, dthrottle_core::Throttle::from_file(as_path(path)?))
     })
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn dthrottle_open_config(
     error_size: usize,
 ) -> i32 {
     guard!(error, error_size, |c| {
-        let out = c.out(out)?;
+        let out = c.out_handle(out)?;
         let parts = c.handle(config)?.parts().clone();
         let builder = Builder::from(parts.core);
         let builder = match parts.clock {
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn dthrottle_reload(
     error_size: usize,
 ) -> i32 {
     guard!(error, error_size, |c| {
-        let out = c.out(out)?;
+        let out = c.out_handle(out)?;
         let core = c.handle(config)?.parts().core.clone();
         let old = c.handle(throttle)?;
         give(out, old.core.reload(core))?;
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn dthrottle_reload(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_close(throttle: *mut Throttle) {
     guard!(|c| {
-        if let Some(throttle) = c.take(throttle)?
+        if let Some(throttle) = c.take_handle(throttle)?
             && !throttle.is_replaced.load(Ordering::Relaxed)
         {
             throttle.core.close();
@@ -116,8 +116,8 @@ pub unsafe extern "C" fn dthrottle_close(throttle: *mut Throttle) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_stats(throttle: *const Throttle, stats: *mut Stats) -> i32 {
     guard!(|c| {
-        let room = c.room(stats)?;
-        room.fill(Stats::of(&c.handle(throttle)?.core.stats()));
+        let out = c.out_struct(stats)?;
+        out.fill(Stats::of(&c.handle(throttle)?.core.stats()));
         Ok(())
     })
 }
@@ -133,11 +133,11 @@ pub unsafe extern "C" fn dthrottle_warning(throttle: *const Throttle, index: i32
     })
 }
 
-fn give(out: Out<'_, Throttle>, throttle: Result<dthrottle_core::Throttle>) -> Result<()> {
+fn give(out: OutHandle<'_, Throttle>, throttle: Result<dthrottle_core::Throttle>) -> Result<()> {
     let core = throttle?;
     let warnings = core.warnings().iter().map(|text| c_string(text)).collect();
     let domains = core.domains().iter().map(|domain| c_string(domain.name())).collect();
-    out.give(Throttle { core, warnings, domains, is_replaced: AtomicBool::new(false) });
+    out.set(Throttle { core, warnings, domains, is_replaced: AtomicBool::new(false) });
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use dthrottle_core::web::{
 use dthrottle_core::{Result, web};
 
 use crate::domain::Domain;
-use crate::ffi::{Grows, bad, owned};
+use crate::ffi::{VersionedStruct, bad, owned};
 use crate::records::Decision;
 
 /// Let the request pass.
@@ -153,12 +153,12 @@ pub unsafe extern "C" fn dthrottle_header_fields(
     response: *mut Response,
 ) -> i32 {
     guard!(|c| {
-        let room = c.room(response)?;
-        room.fill(Response::pass());
+        let out = c.out_struct(response)?;
+        out.fill(Response::pass());
         let (domain, decision) = (c.handle(domain)?, c.read(decision)?);
         let fields = domain.headers(kind)?.of_response(domain, &decision.into());
         if !fields.is_empty() {
-            room.fill(Response::pass().with(Memory::new(&fields)));
+            out.fill(Response::pass().with(Memory::new(&fields)));
         }
         Ok(())
     })
@@ -171,8 +171,8 @@ pub unsafe extern "C" fn dthrottle_response_free(response: *mut Response) {
     guard!(|c| {
         if !response.is_null() {
             let memory = c.read(response)?.memory;
-            c.room(response)?.fill(Response::pass());
-            c.take(memory)?;
+            c.out_struct(response)?.fill(Response::pass());
+            c.take_handle(memory)?;
         }
         Ok(())
     });
@@ -182,7 +182,7 @@ impl Response {
     /// A request that passes, with nothing to say about it.
     pub(crate) fn pass() -> Response {
         Response {
-            size: Response::FIRST,
+            size: Response::MIN_SIZE,
             action: DTHROTTLE_PASS,
             status: 0,
             fields: ptr::null(),

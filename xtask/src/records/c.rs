@@ -150,7 +150,7 @@ impl Struct {
         let mut out =
             format!("impl {name} {{\n    pub(crate) fn of(it: &{module}::{}", record.name);
         out += &format!("{extra}{rule}) -> {name} {{\n        {name} {{\n");
-        out += &format!("            size: {name}::FIRST,\n");
+        out += &format!("            size: {name}::MIN_SIZE,\n");
         for Member { name, from, .. } in self.members() {
             out += &match name == from {
                 true => format!("            {name},\n"),
@@ -182,7 +182,7 @@ pub(super) fn structs() -> String {
          use std::ffi::c_char;\n\
          use std::mem::offset_of;\n\n\
          use dthrottle_core as core;\n\n\
-         use crate::ffi::{Flag, Grows, address, chars, index, ns};\n\n\
+         use crate::ffi::{Flag, VersionedStruct, address, chars, index, ns};\n\n\
          /// The call did what it was asked.\n\
          pub const DTHROTTLE_OK: i32 = 0;\n",
     );
@@ -196,7 +196,7 @@ pub(super) fn structs() -> String {
     let all = all();
     all.iter().for_each(|one| out += &one.definition());
     all.iter().for_each(|one| out += &one.conversion());
-    out += "grows! {\n";
+    out += "versioned_structs! {\n";
     all.iter().for_each(|one| out += &one.growth());
     out + "}\n"
 }

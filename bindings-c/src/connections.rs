@@ -14,12 +14,12 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use crate::lines::is_answer;
 
 /// More than so many threads at once make a connection for each question.
-const PLACES: usize = 64;
+const MAX_IDLE: usize = 64;
 const LONGEST_ANSWER: usize = 1 << 20;
 
 /// How long to wait, for what.
 #[derive(Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct Timeouts {
     /// For the answers to one call.
     pub(crate) timeout: Duration,
     /// Before anybody is asked again, after a first failure.
@@ -37,11 +37,11 @@ pub(crate) struct Counts {
 }
 
 /// A daemon that can be asked.
-pub(crate) struct Talk {
+pub(crate) struct DaemonConnections {
     address: SockAddr,
-    patience: Patience,
+    timeouts: Timeouts,
     /// Connections that wait. A place that is locked is passed by, never waited for.
-    idle: [Mutex<Option<Connection>>; PLACES],
+    idle: [Mutex<Option<Connection>>; MAX_IDLE],
     began: Instant,
     /// The present pause, in nanoseconds; 0: the last who asked was answered.
     pause: AtomicU64,
@@ -60,12 +60,12 @@ struct Connection {
     timeout: Duration,
 }
 
-impl Talk {
-    pub(crate) fn new(address: SockAddr, patience: Patience) -> Talk {
-        Talk {
+impl DaemonConnections {
+    pub(crate) fn new(address: SockAddr, timeouts: Timeouts) -> DaemonConnections {
+        DaemonConnections {
             address,
-            patience,
-            idle: [const { Mutex::new(None) }; PLACES],
+            timeouts,
+            idle: [const { Mutex::new(None) }; MAX_IDLE],
             began: Instant::now(),
             pause: AtomicU64::new(0),
             failed_at: AtomicU64::new(0),
@@ -76,7 +76,7 @@ impl Talk {
 
     /// Sends lines and gives their answers; nothing if they do not come in time, or one of them is no
     /// daemon's. Counts either.
-    pub(crate) fn ask(&self, lines: &[u8], count: usize) -> Option<Vec<u8>> {
+    pub(crate) fn request(&self, lines: &[u8], count: usize) -> Option<Vec<u8>> {
         let started = self.now();
         // Relaxed, here and below: nothing else hangs on these, and a moment late is fine.
         let answers = if started < self.silent_until.load(Ordering::Relaxed) {
@@ -94,7 +94,7 @@ impl Talk {
     }
 
     fn exchange(&self, lines: &[u8], count: usize) -> io::Result<Vec<u8>> {
-        let deadline = Instant::now() + self.patience.timeout;
+        let deadline = Instant::now() + self.timeouts.timeout;
         let kept = self.take().map(|connection| connection.exchange(lines, count, deadline));
         let (connection, answers) = match kept {
             // The daemon may close an idle connection to make room for others.
@@ -115,7 +115,7 @@ impl Talk {
     }
 
     fn open(&self) -> io::Result<Connection> {
-        Connection::open(&self.address, self.patience.timeout)
+        Connection::open(&self.address, self.timeouts.timeout)
     }
 
     fn take(&self) -> Option<Connection> {
@@ -147,7 +147,7 @@ impl Talk {
         }
         self.idle.iter().for_each(|place| drop(place.try_lock().map(|mut place| place.take())));
         let pause = Duration::from_nanos(self.pause.load(Ordering::Relaxed)).saturating_mul(2);
-        let pause = pause.max(self.patience.backoff).min(self.patience.max_backoff);
+        let pause = pause.max(self.timeouts.backoff).min(self.timeouts.max_backoff);
         let pause = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
         self.pause.store(pause, Ordering::Relaxed);
         self.silent_until.store(now.saturating_add(pause), Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-use crate::ffi::{Grows, at, chars, ns};
+use crate::ffi::{VersionedStruct, at, chars, ns};
 use crate::throttle::Throttle;
 
 /// A bucket that is used. Begin with DTHROTTLE_BUCKET_INIT.
@@ -59,14 +59,14 @@ pub unsafe extern "C" fn dthrottle_decisions(
 pub unsafe extern "C" fn dthrottle_top(
     throttle: *const Throttle,
     buckets: *mut Bucket,
-    room: usize,
+    capacity: usize,
     count: *mut usize,
 ) -> i32 {
     guard!(|c| {
         c.store(count, 0)?;
-        let rooms = c.rooms(buckets, room)?;
-        let found = c.handle(throttle)?.core.top(room);
-        let written = rooms.zip(&found).map(|(room, bucket)| room.fill(bucket.into())).count();
+        let outs = c.out_structs(buckets, capacity)?;
+        let found = c.handle(throttle)?.core.top(capacity);
+        let written = outs.zip(&found).map(|(out, bucket)| out.fill(bucket.into())).count();
         c.store(count, written)
     })
 }
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn dthrottle_top(
 impl From<&dthrottle_core::TopBucket> for Bucket {
     fn from(bucket: &dthrottle_core::TopBucket) -> Bucket {
         Bucket {
-            size: Bucket::FIRST,
+            size: Bucket::MIN_SIZE,
             fingerprint: bucket.fingerprint,
             domain: chars(&bucket.domain),
             rule: chars(&bucket.rule),
