@@ -1,5 +1,5 @@
 /*
- * dthrottle: hold every client to a rate.
+ * dthrottle: a rate limiter.
  *
  *     dthrottle_t *throttle;
  *     dthrottle_domain_t *domain;
@@ -8,51 +8,50 @@
  *     dthrottle_open(rate, strlen(rate), &throttle, NULL, 0);
  *     dthrottle_domain(throttle, NULL, 0, &domain);
  *     if (!dthrottle_allow(domain, client, strlen(client), 1))
- *         ... answer 429 ...
+ *         ... respond with status 429 ...
  *
- * The conventions hold for every call:
+ * These conventions apply to every call:
  *
- * Status. A call answers DTHROTTLE_OK or a negative DTHROTTLE_ERR_ number; dthrottle_status_text()
- * puts it into words. To be throttled is an answer, not an error. Numbers are never given a new
- * meaning.
+ * Status. A call returns DTHROTTLE_OK or a negative DTHROTTLE_ERR_ number. dthrottle_status_text()
+ * describes it. A refused check is a result, not an error. The meaning of a number never changes.
  *
- * Fail open. A call that fails leaves a decision that says allowed, if there is room for one. So a
- * caller who does not look at the status lets its clients through.
+ * Fail open. A check that fails writes an allowed decision. So a caller that ignores the status lets
+ * its clients pass.
  *
  * Handles. A dthrottle_t, dthrottle_domain_t, dthrottle_config_t, dthrottle_clock_t, dthrottle_busy_t,
- * dthrottle_client_t or dthrottle_middleware_t is made by one call and released by another, once, in
- * any order. After a failure the handle is NULL. NULL may be released, and is DTHROTTLE_ERR_ARGUMENT
- * everywhere else.
+ * dthrottle_client_t or dthrottle_middleware_t is made by one call and released by another. Release
+ * each handle once, in any order. A call that fails to make a handle sets it to NULL. Releasing NULL
+ * is allowed. All other calls return DTHROTTLE_ERR_ARGUMENT for NULL.
  *
- * Strings. A pointer and a length in bytes, without a NUL at the end. NULL with length 0 is the
- * empty string, or the default where the call says so; NULL with another length, and lengths above
- * PTRDIFF_MAX, are DTHROTTLE_ERR_ARGUMENT. Tags are any bytes; other texts are UTF-8. Nothing given
- * to a call is kept after it. Strings that a call returns end with NUL and belong to the library.
+ * Strings. A string is a pointer and a length in bytes, without a NUL at the end. NULL with length 0
+ * is the empty string, or the default if the call says so. NULL with another length, and a length
+ * above PTRDIFF_MAX, are DTHROTTLE_ERR_ARGUMENT. Tags may be any bytes; other strings are UTF-8. The
+ * library does not keep a pointer after the call. Strings that a call returns end with NUL and belong
+ * to the library.
  *
- * Error text. Where a call takes error and error_size, the buffer gets a message that says what is
- * wrong and what would be right: always ended by NUL, cut to the size, empty after a success. error
- * may be NULL.
+ * Error messages. A call with error and error_size writes a message to that buffer. It says what is
+ * wrong and what would be right. It ends with NUL, is cut if the buffer is too small, and is empty
+ * after a success. error may be NULL.
  *
- * Structs. They begin with their size, so that they can grow: use the INIT macros, which set it.
- * Only the fields that both program and library know are read and written. A size below that of
- * the first version is DTHROTTLE_ERR_ARGUMENT.
+ * Structs. A struct begins with its size, because later versions may add fields at its end. The INIT
+ * macros set the size. The library reads and writes only the fields that both it and the program
+ * know. A size below that of the first version is DTHROTTLE_ERR_ARGUMENT.
  *
- * Time. Nanoseconds, in names that end with _ns.
+ * Time. Times are nanoseconds. Their names end with _ns.
  *
- * Threads. Every handle may be used by any number of threads at once, without locks of the caller.
- * Only releasing needs care: no other thread may use the handle then. Domain handles outlive their
- * throttle.
+ * Threads. Any number of threads may use a handle at once, without locks. While a handle is released,
+ * no other thread may use it. Domain handles remain valid after their throttle is closed.
  *
- * fork(). Calls about a tag have no locks: fork whenever you like, also while other threads are
- * inside one. Parent and child share the buckets from then on, exactly, unless the table was asked
- * to be private; each has handles of its own to release. Processes that are not forked from one
- * another share a table by its name: dthrottle_config_set_table(), or table = "name" in TOML.
+ * fork(). Calls about a tag use no locks, so a process may fork at any time, even while other threads
+ * are in such a call. Parent and child then share all buckets, unless the table is private. Each of
+ * them releases its own handles. To share a table between unrelated processes, give it a name:
+ * dthrottle_config_set_table(), or table = "name" in TOML.
  *
- * Clusters. Nodes with one [cluster] in their TOML tell each other what they admitted. For that,
- * and for nothing else, the library has a thread, named dthrottle, that runs no signal handlers. It
- * starts with the first check in a process, or dthrottle_start(), and again in a forked child; a
- * process that only opens and forks has none. Of all processes that share a table one exchanges,
- * the others wait for their turn.
+ * Clusters. Nodes with the same [cluster] in their TOML report to each other what they admitted. For
+ * this only, the library starts a thread named dthrottle, which runs no signal handlers. It starts with
+ * the first check of a process or dthrottle_start(), and again in a forked child. A process that only
+ * opens a throttle and forks has no thread. Of the processes that share a table, one runs the exchange;
+ * if it ends, another one continues.
  */
 
 #ifndef DTHROTTLE_H
@@ -68,7 +67,7 @@
 #define DTHROTTLE_VERSION_PATCH 0
 
 /*
- * How the structs begin: the size set, and nothing asked for that is not the default.
+ * Initial values of the structs. They set the size and the defaults.
  *
  *     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
  */
@@ -106,7 +105,7 @@
 #define DTHROTTLE_CLIENT_DECISION_INIT \
     { sizeof(dthrottle_client_decision_t), true, false, false, 0, 0, 0, 0, 0, 0, 0, "", "" }
 
-/** The call did what it was asked. */
+/** The call succeeded. */
 #define DTHROTTLE_OK 0
 
 /** An invalid configuration: unknown key, bad rate, value out of range, duplicate name. */
@@ -133,7 +132,7 @@
 /** A bug in dthrottle, caught where the languages meet. Please report it. */
 #define DTHROTTLE_ERR_INTERNAL (-7)
 
-/** The limit and remaining of a domain without rules. */
+/** limit and remaining of a decision in a domain without rules. */
 #define DTHROTTLE_UNLIMITED 18446744073709551615ull
 
 /** Let the request pass. */
@@ -143,7 +142,7 @@
 #define DTHROTTLE_DELAY 1
 
 /**
- * Refuse the request. If delay_ns is not 0, delay it by that time first, and call
+ * Refuse the request. If delay_ns is not 0, first delay the refusal by that time and call
  * dthrottle_middleware_end_delay().
  */
 #define DTHROTTLE_REFUSE 2
@@ -168,41 +167,42 @@
 /** X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset. */
 #define DTHROTTLE_HEADERS_X_RATELIMIT 4
 
-/** How many bytes a client address may need as a tag. */
+/** The most bytes of a client address as a tag. */
 #define DTHROTTLE_ADDRESS_SIZE 16
 
-/** The cost of a request is that of the options, or 1. */
+/** The cost of a request is the option cost, or 1. */
 #define DTHROTTLE_COST_OF_OPTIONS 18446744073709551615ull
 
 /**
- * A busy throttle: slows down what is sent to services that say they are busy, and comes back
- * gradually. Made by dthrottle_busy_open(), released by dthrottle_busy_close().
+ * A busy throttle: limits the requests to services that answer busy (429 or 503), and raises the limit
+ * gradually when they recover. Made by dthrottle_busy_open(), released by dthrottle_busy_close().
  *
- * A service is known by any bytes. The calls whose names end with _at take the time by the
- * throttle's clock, as dthrottle_busy_now() tells it; the others read that clock.
+ * The name of a service may be any bytes. Calls whose names end with _at take the time of the
+ * throttle's clock, which dthrottle_busy_now() returns. The other calls read that clock.
  */
 typedef struct dthrottle_busy_t dthrottle_busy_t;
 
 /**
- * A client: asks a dthrottled. Without an answer in time everything is allowed, and nobody is
- * asked for a while. Made by dthrottle_client_open(), released by dthrottle_client_close().
+ * A client of dthrottled. If the daemon does not answer in time, checks are allowed, and the client
+ * sends no request for a while. Made by dthrottle_client_open(), released by
+ * dthrottle_client_close().
  */
 typedef struct dthrottle_client_t dthrottle_client_t;
 
 /**
- * A clock that stands still until it is moved: for tests. Made by dthrottle_clock_new(), released
- * by dthrottle_clock_free().
+ * A manual clock, for tests. Its time changes only by dthrottle_clock_advance() and
+ * dthrottle_clock_set(). Made by dthrottle_clock_new(), released by dthrottle_clock_free().
  */
 typedef struct dthrottle_clock_t dthrottle_clock_t;
 
 /**
- * A configuration: domains and their rules, a table, and a clock. Made by
- * dthrottle_config_new(), released by dthrottle_config_free().
+ * A configuration: domains and their rules, a table, and a clock. Made by dthrottle_config_new(),
+ * released by dthrottle_config_free().
  */
 typedef struct dthrottle_config_t dthrottle_config_t;
 
 /**
- * A domain of a throttle: resolved once by its name, then asked at every check. Made by
+ * A domain of a throttle. Look it up once by its name, and use the handle for every check. Made by
  * dthrottle_domain(), released by dthrottle_domain_free().
  */
 typedef struct dthrottle_domain_t dthrottle_domain_t;
@@ -211,14 +211,15 @@ typedef struct dthrottle_domain_t dthrottle_domain_t;
 typedef struct dthrottle_memory_t dthrottle_memory_t;
 
 /**
- * HTTP middleware on a domain, which decides about requests by its options. Made by
+ * HTTP middleware: checks requests in a domain, as its options say. Made by
  * dthrottle_middleware_new(), released by dthrottle_middleware_free().
  */
 typedef struct dthrottle_middleware_t dthrottle_middleware_t;
 
 /**
- * A throttle: holds every tag to the rules of its domains. Made by dthrottle_open() and its
- * sisters, released by dthrottle_close().
+ * A throttle: limits every tag by the rules of its domains. Made by dthrottle_open(),
+ * dthrottle_open_file(), dthrottle_open_config() or dthrottle_reload(), released by
+ * dthrottle_close().
  */
 typedef struct dthrottle_t dthrottle_t;
 
@@ -253,19 +254,19 @@ typedef struct {
     uint64_t unreported;
 } dthrottle_stats_t;
 
-/** A bucket that is used. Begin with DTHROTTLE_BUCKET_INIT. */
+/** A bucket in use. Begin with DTHROTTLE_BUCKET_INIT. */
 typedef struct {
     /** sizeof(dthrottle_bucket_t). */
     size_t size;
-    /** Stands for domain, rule and tag: the tag itself is not kept. */
+    /** A hash of domain, rule and tag. The table does not contain the tag. */
     uint64_t fingerprint;
-    /** The domain's name. */
+    /** The name of the domain. */
     char domain[256];
-    /** The rule's name. */
+    /** The name of the rule. */
     char rule[256];
-    /** The rule's burst. */
+    /** The burst of the rule. */
     uint64_t limit;
-    /** Whole units in the bucket, negative in debt. */
+    /** Whole units in the bucket. Negative in debt. */
     int64_t balance;
     /** The time until the bucket is full. */
     uint64_t reset_after_ns;
@@ -273,7 +274,7 @@ typedef struct {
 
 /**
  * The answer to a check. docs/semantics.md defines every field. Begin with
- * DTHROTTLE_DECISION_INIT. After an error it says allowed.
+ * DTHROTTLE_DECISION_INIT. After an error it is allowed.
  */
 typedef struct {
     /** sizeof(dthrottle_decision_t). */
@@ -285,7 +286,7 @@ typedef struct {
      * rule tells them apart.
      */
     bool dry_run;
-    /** The rule that refused. Its index, for dthrottle_rule_name(); -1 if there is none. */
+    /** The rule that refused. Its index, for dthrottle_rule_name(). -1 if there is none. */
     int32_t rule;
     /** The burst of the deciding rule. DTHROTTLE_UNLIMITED in a domain without rules. */
     uint64_t limit;
@@ -309,29 +310,31 @@ typedef struct {
     uint64_t reset_after_ns;
     /**
      * The deciding rule, whose figures these are, also when it did not refuse. Its index, for
-     * dthrottle_rule_name(); -1 if there is none.
+     * dthrottle_rule_name(). -1 if there is none.
      */
     int64_t deciding;
 } dthrottle_decision_t;
 
-/**
- * What a check asks for. Begin with DTHROTTLE_CHECK_OPTIONS_INIT, which asks for one unit, now.
- */
+/** Options of a check. Begin with DTHROTTLE_CHECK_OPTIONS_INIT: one unit, without a delay. */
 typedef struct {
     /** sizeof(dthrottle_check_options_t). */
     size_t size;
-    /** Take as many units as there are, if not all; the decision's granted says how many. */
+    /**
+     * If the bucket has fewer units than cost, take those that it has. granted of the decision is
+     * their number.
+     */
     bool partial;
-    /** Units. */
+    /** Units that the check takes. */
     uint64_t cost;
     /**
-     * Be allowed also when the turn comes within this time. The units are taken at once, and
-     * the decision's delay_ns says how long to wait. Who gives up calls dthrottle_refund().
+     * Also allow the check if the units become available within this time. They are taken at once.
+     * delay_ns of the decision is the time to wait before proceeding. A caller that does not wait
+     * calls dthrottle_refund().
      */
     uint64_t max_delay_ns;
     /**
-     * 1: allow a cost above the burst. The check then needs a full bucket of that rule and leaves
-     * it in debt, in one atomic step. Has no effect together with partial.
+     * If 1, allow a cost above the burst. The check then needs a full bucket and leaves it in debt,
+     * in one atomic step. Has no effect together with partial.
      */
     uint64_t allow_debt;
 } dthrottle_check_options_t;
@@ -345,64 +348,66 @@ typedef struct {
 } dthrottle_field_t;
 
 /**
- * What to do with a request, and the fields and body of its response. Begin with
- * DTHROTTLE_RESPONSE_INIT. Every call that fills one in gives it memory, which
- * dthrottle_response_free() releases: all pointers are valid until then. After an error the action
- * is DTHROTTLE_PASS and there is no memory.
+ * The action for a request, and the header fields and body of the response. Begin with
+ * DTHROTTLE_RESPONSE_INIT. The calls that fill it in allocate its memory. All pointers are valid until
+ * dthrottle_response_free(). After an error the action is DTHROTTLE_PASS, and there is no memory.
  */
 typedef struct {
     /** sizeof(dthrottle_response_t). */
     size_t size;
     /** DTHROTTLE_PASS, DTHROTTLE_DELAY or DTHROTTLE_REFUSE. */
     int32_t action;
-    /** The status of a refusal, such as 429; else 0. */
+    /** The status of a refusal, such as 429. Otherwise 0. */
     int32_t status;
-    /** The header fields. Add them to the response, whatever the action is. */
+    /** The header fields. Add them to the response for every action. */
     const dthrottle_field_t *fields;
-    /** How many there are. */
+    /** The number of header fields. */
     size_t field_count;
-    /** The body of a refusal; else NULL. */
+    /** The body of a refusal. Otherwise NULL. */
     const void *body;
     /** Its length in bytes. */
     size_t body_len;
-    /** The tag that was counted; NULL: the request passed without a decision. */
+    /** The tag that was checked. NULL if the request passed without a check. */
     const void *tag;
     /** Its length in bytes. */
     size_t tag_len;
-    /** What dthrottle_response_free() releases. */
+    /** The memory that dthrottle_response_free() releases. */
     dthrottle_memory_t *memory;
-    /** How long to delay the request; 0: not at all. */
+    /** How long to delay the request or its refusal. 0: no delay. */
     uint64_t delay_ns;
 } dthrottle_response_t;
 
-/** A request, as the server knows it. Begin with DTHROTTLE_REQUEST_INIT. */
+/** A request to the server. Begin with DTHROTTLE_REQUEST_INIT. */
 typedef struct {
     /** sizeof(dthrottle_request_t). */
     size_t size;
-    /** Whether the server can delay this request, and serve others meanwhile. */
+    /** Whether the server can serve other requests while it delays this one. */
     bool can_delay;
-    /** The address at the other end of the connection as text; NULL: unknown. */
+    /** The address of the other end of the connection, as text. NULL: unknown. */
     const char *peer;
     /** Its length in bytes. */
     size_t peer_len;
-    /** X-Forwarded-For; several lines are joined with commas. NULL: the request has none. */
+    /** The X-Forwarded-For field. Join several lines with commas. NULL: the request has none. */
     const char *forwarded;
     /** Its length in bytes. */
     size_t forwarded_len;
     /**
-     * The tag, if the option tag is a header, whose value it is, or "request". NULL: the header is
-     * missing, and the client's address is counted.
+     * The tag, if the option tag names a header or is "request". For a header, its value. NULL: the
+     * tag is missing, and the address of the client is used instead.
      */
     const void *tag;
     /** Its length in bytes. */
     size_t tag_len;
-    /** Tags of different scopes are different clients: the name of a route. NULL: none. */
+    /**
+     * A scope, such as the name of a route. Equal tags in different scopes have separate buckets.
+     * NULL: no scope.
+     */
     const char *scope;
     /** Its length in bytes. */
     size_t scope_len;
     /**
-     * Units, or DTHROTTLE_COST_OF_OPTIONS. A cost above the burst needs a full bucket and leaves
-     * it in debt.
+     * The cost in units, or DTHROTTLE_COST_OF_OPTIONS. A cost above the burst needs a full bucket
+     * and leaves it in debt.
      */
     uint64_t cost;
 } dthrottle_request_t;
@@ -414,7 +419,7 @@ typedef struct {
 typedef struct {
     /** sizeof(dthrottle_cluster_stats_t). */
     size_t size;
-    /** Whether the throttle belongs to a cluster at all. */
+    /** Whether the throttle belongs to a cluster. */
     bool in_cluster;
     /** This node; zero before the start. */
     uint64_t node;
@@ -422,7 +427,7 @@ typedef struct {
     uint64_t incarnation;
     /** The process that runs the exchange, or did last; 0 in WebAssembly. */
     uint64_t pid;
-    /** How many peers are there or were lately, for dthrottle_cluster_peer(). */
+    /** The number of current and recent peers, for dthrottle_cluster_peer(). */
     uint64_t peer_count;
 } dthrottle_cluster_stats_t;
 
@@ -472,52 +477,53 @@ typedef struct {
 typedef struct {
     /** sizeof(dthrottle_rule_t). */
     size_t size;
-    /** Whether refused checks are charged to this rule as well. */
+    /** Whether refused checks are charged, too. */
     bool charge_refused;
-    /** The name, unique in its domain; NULL: "rule1", "rule2", ... by position. */
+    /** The name, unique in its domain. NULL: "rule1", "rule2", ... by position. */
     const char *name;
     /** Its length in bytes. */
     size_t name_len;
     /**
-     * The rate, such as "100/s" or "5 per 2 minutes". "unlimited" adds no rule: it says that a
-     * domain without rules is meant to allow everything.
+     * The rate, such as "100/s" or "5 per 2 minutes". "unlimited" adds no rule. It states that a
+     * domain without rules is intended, which allows every check.
      */
     const char *rate;
     /** Its length in bytes. */
     size_t rate_len;
-    /** The burst in units; 0: the count of the rate. */
+    /** The burst in units. 0: the count of the rate. */
     uint64_t burst;
-    /** Or the burst as the units that the rate gives in this time; 0: not so. */
+    /**
+     * Alternative to burst: the burst is the units that the rate yields in this time. 0: unused.
+     */
     uint64_t burst_time_ns;
 } dthrottle_rule_t;
 
 /**
- * Where the buckets live. Begin with DTHROTTLE_TABLE_INIT: shared with all children forked later,
- * and with room for a million tags.
+ * The table of the buckets. Begin with DTHROTTLE_TABLE_INIT: a table for a million tags that is
+ * shared with all children forked later.
  */
 typedef struct {
     /** sizeof(dthrottle_table_t). */
     size_t size;
-    /** Whether it is of this process alone; a forked child goes on with a copy. */
+    /** Whether only this process uses it. A forked child gets a copy. */
     bool is_private;
-    /** The name under which every process of this user shares it; NULL: none. */
+    /** The name under which all processes of this user share it. NULL: no name. */
     const char *name;
     /** Its length in bytes. */
     size_t name_len;
     /**
-     * The group, by name or number, whose members may all use the named table; NULL: this user
-     * alone.
+     * The group, by name or number, whose members may use the named table. NULL: only this user.
      */
     const char *group;
     /** Its length in bytes. */
     size_t group_len;
-    /** The directory for the named table's file; NULL: the default of docs/table.md. */
+    /** The directory of the file of the named table. NULL: the default in docs/table.md. */
     const char *dir;
     /** Its length in bytes. */
     size_t dir_len;
-    /** How many tags it has room for; 0: a million. */
+    /** The number of tags for which it has memory. 0: a million. */
     uint64_t tags;
-    /** Or how many bytes it may take; 0: not so. */
+    /** Alternative to tags: its size in bytes. 0: unused. */
     uint64_t bytes;
 } dthrottle_table_t;
 
@@ -525,17 +531,17 @@ typedef struct {
 typedef struct {
     /** sizeof(dthrottle_table_info_t). */
     size_t size;
-    /** Its name. */
+    /** The name of the table. */
     char name[256];
-    /** Its file. */
+    /** The path of its file. */
     char path[1024];
-    /** Why it cannot be used; empty if it can. */
+    /** Why the table cannot be used. Empty if it can. */
     char fault[256];
-    /** Bytes of memory. */
+    /** Its size in bytes. */
     uint64_t bytes;
-    /** How many tags it has room for. */
+    /** The number of tags for which it has memory. */
     uint64_t tags;
-    /** Buckets that are not full now. */
+    /** The number of buckets that are not full. */
     uint64_t buckets;
 } dthrottle_table_info_t;
 
@@ -566,21 +572,22 @@ typedef struct {
     uint64_t peers;
 } dthrottle_busy_stats_t;
 
-/** How a client waits. Begin with DTHROTTLE_CLIENT_OPTIONS_INIT. */
+/** Options of a client. Begin with DTHROTTLE_CLIENT_OPTIONS_INIT, which sets the defaults. */
 typedef struct {
     /** sizeof(dthrottle_client_options_t). */
     size_t size;
-    /** How long a call may take; 50 ms. */
+    /** The longest time of a call. Default: 50 ms. */
     uint64_t timeout_ns;
     /**
-     * How long nobody is asked after a failure, twice as long after each further one; 100 ms.
+     * How long the client sends no request after a failure. Doubles with each further failure.
+     * Default: 100 ms.
      */
     uint64_t backoff_ns;
-    /** The longest such pause; 5 s. */
+    /** The longest time without requests. Default: 5 s. */
     uint64_t max_backoff_ns;
     /**
-     * The daemon's token, which dthrottle_client_refund() and dthrottle_client_reset() need over
-     * TCP; NULL for none. dthrottle_client_open() copies it.
+     * The token of the daemon, or NULL. dthrottle_client_refund() and dthrottle_client_reset() need
+     * it over TCP. dthrottle_client_open() copies it.
      */
     const char *token;
     /** Its length. */
@@ -588,7 +595,7 @@ typedef struct {
 } dthrottle_client_options_t;
 
 /**
- * The answer to a check, from a daemon. docs/semantics.md defines every field. Begin with
+ * The answer to a check by a daemon. docs/semantics.md defines every field. Begin with
  * DTHROTTLE_CLIENT_DECISION_INIT.
  */
 typedef struct {
@@ -601,7 +608,7 @@ typedef struct {
      * rule tells them apart.
      */
     bool dry_run;
-    /** Nobody answered in time, so it is allowed. */
+    /** The daemon did not answer in time, so the check is allowed. */
     bool failed_open;
     /** The burst of the deciding rule. DTHROTTLE_UNLIMITED in a domain without rules. */
     uint64_t limit;
@@ -623,26 +630,27 @@ typedef struct {
     uint64_t retry_after_ns;
     /** Time until every bucket of the tag is full again. */
     uint64_t reset_after_ns;
-    /** The rule that refused. Its name, ended by NUL; empty if there is none. */
+    /** The rule that refused. Its name, ended by NUL. Empty if there is none. */
     char rule[256];
     /**
      * The deciding rule, whose figures these are, also when it did not refuse. Its name, ended by
-     * NUL; empty if there is none.
+     * NUL. Empty if there is none.
      */
     char deciding[256];
 } dthrottle_client_decision_t;
 
-/** What a client counted. Begin with DTHROTTLE_CLIENT_COUNTS_INIT. */
+/** Counts of a client. Begin with DTHROTTLE_CLIENT_COUNTS_INIT. */
 typedef struct {
     /** sizeof(dthrottle_client_counts_t). */
     size_t size;
-    /** Questions that the daemon answered. */
+    /** Requests that the daemon answered. */
     uint64_t asked;
     /**
-     * Questions that were allowed because nobody answered in time, or not asked during a pause.
+     * Requests without an answer, because it did not arrive in time or was not requested after a
+     * failure. Checks among them are allowed.
      */
     uint64_t failed_open;
-    /** Connections that could not be made, or broke. */
+    /** Connections that could not be opened, or failed. */
     uint64_t failures;
 } dthrottle_client_counts_t;
 
@@ -651,12 +659,12 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * The version of the library that is running, such as "0.1.0". DTHROTTLE_VERSION is the one of
- * the header that the program was compiled with.
+ * Returns the version of the loaded library, such as "0.1.0". DTHROTTLE_VERSION is the version of
+ * the header with which the program was compiled.
  */
 const char *dthrottle_version(void);
 
-/** A few words about a status, never NULL. Static: not to be freed. */
+/** Describes a status in a few words. Never returns NULL. Do not free the string. */
 const char *dthrottle_status_text(int32_t status);
 
 /** Opens a throttle from a configuration in TOML. */
@@ -674,8 +682,8 @@ int32_t dthrottle_open_file(const char *path,
                             size_t error_size);
 
 /**
- * Opens a throttle from a configuration made with dthrottle_config_new(). The configuration
- * stays the caller's, and can be used again.
+ * Opens a throttle from a configuration made with dthrottle_config_new(). The caller keeps the
+ * configuration, and may use it again.
  */
 int32_t dthrottle_open_config(const dthrottle_config_t *config,
                               dthrottle_t **out,
@@ -683,10 +691,10 @@ int32_t dthrottle_open_config(const dthrottle_config_t *config,
                               size_t error_size);
 
 /**
- * Opens a throttle on the table of another one, with the rules of a configuration: no bucket is
- * lost. What the configuration says about the table and the clock is left out of account. In a
- * cluster the exchange starts anew. The old throttle and its domains go on with the old rules, and
- * are meant to be released: dthrottle_close() only does that with it from now on.
+ * Opens a throttle on the table of another throttle, with the rules of a configuration. No bucket is
+ * lost. The table and the clock of the configuration are ignored. In a cluster the exchange starts
+ * again. The old throttle and its domains keep the old rules, and should be released;
+ * dthrottle_close() on the old handle now only frees it.
  */
 int32_t dthrottle_reload(const dthrottle_t *throttle,
                          const dthrottle_config_t *config,
@@ -695,37 +703,38 @@ int32_t dthrottle_reload(const dthrottle_t *throttle,
                          size_t error_size);
 
 /**
- * Closes a throttle and releases it; NULL is fine. Its domain handles remain, to be released
- * with dthrottle_domain_free(), and answer DTHROTTLE_ERR_CLOSED. Takes leave of its cluster in
- * this process, which may take 300 ms.
+ * Closes a throttle and releases it. NULL is allowed. Its domain handles remain valid until
+ * dthrottle_domain_free(); calls with them return DTHROTTLE_ERR_CLOSED. In a cluster, this process
+ * leaves it, which may take 300 ms.
  */
 void dthrottle_close(dthrottle_t *throttle);
 
-/** What the throttle counted so far. */
+/** Returns the statistics of a throttle. */
 int32_t dthrottle_stats(const dthrottle_t *throttle, dthrottle_stats_t *stats);
 
 /**
- * What is not as it was asked for, by index from 0, such as a named table that is not shared
- * because there is no place for it; NULL if there is no more. Lives as long as the handle. The
- * throttle works all the same; nothing is printed.
+ * Returns a warning of the throttle by its index from 0, or NULL after the last one. A warning says
+ * that something differs from the configuration, for example that a named table is not shared. The
+ * throttle works anyway. The string is valid until the handle is released. Nothing is printed.
  */
 const char *dthrottle_warning(const dthrottle_t *throttle, int32_t index);
 
 /**
- * The name of a domain of the throttle, by its index from 0, the default domain first; NULL if
- * there is no more. Lives as long as the handle.
+ * Returns the name of a domain of the throttle by its index from 0, or NULL after the last one. The
+ * default domain is the first. The string is valid until the handle is released.
  */
 const char *dthrottle_domain_list(const dthrottle_t *throttle, int32_t index);
 
 /**
- * Checks allowed and refused so far, as in dthrottle_stats(), which also looks at the whole table.
+ * Returns the numbers of checks allowed and refused, as dthrottle_stats() does. Faster, because it
+ * does not read the table.
  */
 int32_t dthrottle_decisions(const dthrottle_t *throttle, uint64_t *allowed, uint64_t *refused);
 
 /**
- * The buckets with the largest share of their burst used, most used first. buckets has room for so
- * many, each as large as the first one's size says; count gets how many were written. Looks at the
- * whole table.
+ * Writes the buckets with the largest used share of their burst, the most used first. buckets is an
+ * array of capacity structs, all of the size that the first one states. count receives the number of
+ * structs written. Reads the whole table.
  */
 int32_t dthrottle_top(const dthrottle_t *throttle,
                       dthrottle_bucket_t *buckets,
@@ -733,7 +742,7 @@ int32_t dthrottle_top(const dthrottle_t *throttle,
                       size_t *count);
 
 /**
- * Resolves a domain by its name; name NULL and name_len 0 is the default domain.
+ * Looks up a domain by its name. If name is NULL and name_len 0, the default domain. Returns
  * DTHROTTLE_ERR_DOMAIN if the throttle has no such domain.
  */
 int32_t dthrottle_domain(const dthrottle_t *throttle,
@@ -741,70 +750,64 @@ int32_t dthrottle_domain(const dthrottle_t *throttle,
                          size_t name_len,
                          dthrottle_domain_t **out);
 
-/** Releases a domain handle; NULL is fine. The domain itself goes on. */
+/** Releases a domain handle. NULL is allowed. The domain itself is not affected. */
 void dthrottle_domain_free(dthrottle_domain_t *domain);
 
-/** The domain's name, or NULL without a domain. Lives as long as the handle. */
+/**
+ * Returns the name of a domain, or NULL if the handle is NULL. The string is valid until the handle
+ * is released.
+ */
 const char *dthrottle_domain_name(const dthrottle_domain_t *domain);
 
 /**
- * Whether nothing is refused or told to wait in this domain, only counted: 1, 0, or a negative
- * status.
+ * Returns 1 if the domain is in dry run, else 0, or a negative status. In dry run, refusals and
+ * delays are counted, but every check is allowed at once.
  */
 int32_t dthrottle_domain_is_dry_run(const dthrottle_domain_t *domain);
 
-/** How many rules the domain has, or a negative status. */
+/** Returns the number of rules of the domain, or a negative status. */
 int32_t dthrottle_rule_count(const dthrottle_domain_t *domain);
 
 /**
- * The name of a rule by its index from 0, as in a decision; NULL if there is no such rule, as for
- * -1. Lives as long as the handle.
+ * Returns the name of a rule by its index from 0, as in a decision, or NULL if there is no such rule,
+ * for example for -1. The string is valid until the handle is released.
  */
-const char *dthrottle_rule_name(const dthrottle_domain_t *domain, int32_t index);
+const char *dthrottle_rule_name(const dthrottle_domain_t *domain,
+                                int32_t index);
 
-/** The burst of a rule by its index from 0, as in a decision; 0 if there is no such rule. */
+/**
+ * Returns the burst of a rule by its index from 0, as in a decision, or 0 if there is no such rule.
+ */
 uint64_t dthrottle_rule_limit(const dthrottle_domain_t *domain, int32_t index);
 
 /**
- * The nanoseconds in which an empty bucket of a rule fills, by the rule's index from 0; 0 if there
- * is no such rule.
+ * Returns the time in which an empty bucket of a rule fills, in nanoseconds, by the index of the
+ * rule from 0. Returns 0 if there is no such rule.
  */
 uint64_t dthrottle_rule_window(const dthrottle_domain_t *domain, int32_t index);
 
-/**
- * Gives a warning for the log if a bucket of this tag still misses units that an earlier process
- * took from a named table: 1, 0 if not, or a negative status. To be called when a check was
- * refused. A throttle gives this warning once; it names the table and the command that removes
- * it. text, unless it is NULL, gets the warning, cut to text_size bytes with the NUL at its end.
- */
-int32_t dthrottle_earlier_process_warning(const dthrottle_domain_t *domain,
-                                          const void *tag,
-                                          size_t tag_len,
-                                          char *text,
-                                          size_t text_size);
-
-/** Asks for cost units, and takes them if they pass. */
+/** Checks a tag, and takes cost units if the check is allowed. */
 int32_t dthrottle_check(const dthrottle_domain_t *domain,
                         const void *tag,
                         size_t tag_len,
                         uint64_t cost,
                         dthrottle_decision_t *decision);
 
-/** Checks a tag with these options. */
+/** Checks a tag with options, and takes the units if the check is allowed. */
 int32_t dthrottle_check_with(const dthrottle_domain_t *domain,
                              const void *tag,
                              size_t tag_len,
                              const dthrottle_check_options_t *options,
                              dthrottle_decision_t *decision);
 
-/** The decision that dthrottle_check() would give. Takes nothing. */
+/** Like dthrottle_check(), but takes no units. */
 int32_t dthrottle_peek(const dthrottle_domain_t *domain,
                        const void *tag,
                        size_t tag_len,
                        uint64_t cost,
                        dthrottle_decision_t *decision);
 
-/** The decision that dthrottle_check_with() would give. Takes nothing. */
+/** Like dthrottle_check_with(), but takes no units. */
 int32_t dthrottle_peek_with(const dthrottle_domain_t *domain,
                             const void *tag,
                             size_t tag_len,
@@ -812,8 +815,9 @@ int32_t dthrottle_peek_with(const dthrottle_domain_t *domain,
                             dthrottle_decision_t *decision);
 
 /**
- * Asks for cost units, and takes them if they pass: 1 allowed, 0 refused, negative a status. So
- * "if (dthrottle_allow(...))" goes on also after an error.
+ * Checks a tag, and takes cost units if the check is allowed. Returns 1 if it is allowed, 0 if it is
+ * refused, and a negative status after an error. So "if (dthrottle_allow(...))" is also true after
+ * an error.
  */
 int32_t dthrottle_allow(const dthrottle_domain_t *domain,
                         const void *tag,
@@ -821,9 +825,9 @@ int32_t dthrottle_allow(const dthrottle_domain_t *domain,
                         uint64_t cost);
 
 /**
- * Asks for one unit for each of count tags in turn, and takes what passes: as so many calls of
- * dthrottle_allow(), but faster where tags are many. allowed has room for count answers. All
- * pointers are looked at before anything is taken; after an error, what is not known is allowed.
+ * Checks one unit for each of count tags, like count calls of dthrottle_allow(), but faster if there
+ * are many buckets. Writes count results to allowed. If a pointer is invalid, no units are taken.
+ * After an error, tags without a result are allowed.
  */
 int32_t dthrottle_allow_many(const dthrottle_domain_t *domain,
                              const void *const *tags,
@@ -832,20 +836,20 @@ int32_t dthrottle_allow_many(const dthrottle_domain_t *domain,
                              bool *allowed);
 
 /**
- * Gives cost units back to every rule: for work that was not done after all, or a wait that was
- * given up. A bucket never rises above its burst.
+ * Gives cost units back to every rule, for example if the work was not done or the caller did not
+ * wait. A bucket never rises above its burst.
  */
 int32_t dthrottle_refund(const dthrottle_domain_t *domain,
                          const void *tag,
                          size_t tag_len,
                          uint64_t cost);
 
-/** Fills the tag's bucket of every rule. */
+/** Fills the bucket of the tag in every rule. */
 int32_t dthrottle_reset(const dthrottle_domain_t *domain, const void *tag, size_t tag_len);
 
 /**
- * Charges units that were used elsewhere, the first of them age_ns ago, without asking. May take
- * a bucket below zero.
+ * Charges cost units that were used elsewhere age_ns ago, without a check. Peers are not told. The
+ * balance of a bucket may become negative.
  */
 int32_t dthrottle_charge_local(const dthrottle_domain_t *domain,
                                const void *tag,
@@ -854,8 +858,9 @@ int32_t dthrottle_charge_local(const dthrottle_domain_t *domain,
                                uint64_t age_ns);
 
 /**
- * Charges units that were used here, without asking, and tells peers. May take a bucket below zero:
- * debt_ns, unless it is NULL, gets the time until none of the tag's buckets is.
+ * Charges cost units that were used on this node, without a check, and reports them to peers. The
+ * balance of a bucket may become negative. debt_ns, unless it is NULL, receives the time until no
+ * bucket of the tag is negative.
  */
 int32_t dthrottle_charge(const dthrottle_domain_t *domain,
                          const void *tag,
@@ -864,11 +869,11 @@ int32_t dthrottle_charge(const dthrottle_domain_t *domain,
                          uint64_t *debt_ns);
 
 /**
- * The address of a client as a tag: 4 bytes for IPv4, or the leading ipv6_prefix bits of an IPv6
- * address and zeros, 16 bytes in all. address is as a socket has it, 4 or 16 bytes. An IPv6 address
- * that stands for an IPv4 address gives that. tag has room for DTHROTTLE_ADDRESS_SIZE bytes, and
- * tag_len gets how many were written. ipv6_prefix is 1 to 128; 64 is what most networks give one
- * client.
+ * Converts the address of a client to a tag: the 4 bytes of an IPv4 address, or 16 bytes with the
+ * first ipv6_prefix bits of an IPv6 address and zeros. address is the 4 or 16 bytes of a socket
+ * address. An IPv4-mapped IPv6 address is converted like its IPv4 address. tag is a buffer of
+ * DTHROTTLE_ADDRESS_SIZE bytes, and tag_len receives the number of bytes written. ipv6_prefix is 1 to
+ * 128. Most networks assign a /64 prefix to one client.
  */
 int32_t dthrottle_address_tag(const void *address,
                               size_t address_len,
@@ -877,15 +882,16 @@ int32_t dthrottle_address_tag(const void *address,
                               size_t *tag_len);
 
 /**
- * The kind of header fields with this name, for configurations: "standard" (or "draft-8", "on"),
- * "draft-7", "draft-6", "x-ratelimit", "none" (or "off") give a DTHROTTLE_HEADERS_ number.
- * DTHROTTLE_ERR_CONFIG: there is no such kind.
+ * Returns the DTHROTTLE_HEADERS_ number of a kind of header fields: "standard" (or "draft-8", "on"),
+ * "draft-7", "draft-6", "x-ratelimit" or "none" (or "off"). For configuration files of servers.
+ * Returns DTHROTTLE_ERR_CONFIG if there is no such kind.
  */
-int32_t dthrottle_header_kind(const char *name, size_t name_len);
+int32_t dthrottle_header_kind(const char *name,
+                              size_t name_len);
 
 /**
- * The header fields for a decision of a domain, with Retry-After if the decision is not allowed.
- * kind is a DTHROTTLE_HEADERS_ number. Only the fields of the response are filled in.
+ * Writes the header fields for a decision of a domain to fields of the response, with Retry-After if
+ * the decision is not allowed. kind is a DTHROTTLE_HEADERS_ number. The response has nothing else.
  */
 int32_t dthrottle_header_fields(const dthrottle_domain_t *domain,
                                 int32_t kind,
@@ -893,15 +899,16 @@ int32_t dthrottle_header_fields(const dthrottle_domain_t *domain,
                                 dthrottle_response_t *response);
 
 /**
- * Releases what a response points at; the response can be used again. NULL is fine, and a response
- * without memory.
+ * Releases the memory of a response, which may then be used again. NULL and a response without memory
+ * are allowed.
  */
 void dthrottle_response_free(dthrottle_response_t *response);
 
 /**
- * Makes middleware that asks this domain. options is TOML with the options of docs/http.md; rates
- * and rules are the domain's. The caller compares methods and routes, and reads the tag from the
- * request: tag = "request" says that each request brings one. Keeps a reference to the domain.
+ * Makes middleware that checks requests in this domain. options is TOML with the options of
+ * docs/http.md, except rates and rules, which the domain has. The caller compares methods and routes,
+ * and reads the tag from the request; with the option tag = "request", it sets the tag of every
+ * request. The domain handle may be released before the middleware.
  */
 int32_t dthrottle_middleware_new(const dthrottle_domain_t *domain,
                                  const char *options,
@@ -910,13 +917,15 @@ int32_t dthrottle_middleware_new(const dthrottle_domain_t *domain,
                                  char *error,
                                  size_t error_size);
 
-/** Releases middleware; NULL is fine. Release its responses as well, before or after it. */
+/**
+ * Releases middleware. NULL is allowed. Its responses must be released as well, before or after it.
+ */
 void dthrottle_middleware_free(dthrottle_middleware_t *middleware);
 
 /**
- * Decides about a request. The response says what to do with it, and has its header fields;
- * decision, unless it is NULL, gets the decision of the throttle. Texts that are not UTF-8 are no
- * error: clients write them.
+ * Decides whether to allow a request. The action of the response says what to do. Its header fields
+ * are for the response of the server. decision, unless it is NULL, receives the decision of the
+ * throttle. Invalid UTF-8 in the request is not an error, because clients can send it.
  */
 int32_t dthrottle_middleware_decide(const dthrottle_middleware_t *middleware,
                                     const dthrottle_request_t *request,
@@ -924,51 +933,52 @@ int32_t dthrottle_middleware_decide(const dthrottle_middleware_t *middleware,
                                     dthrottle_decision_t *decision);
 
 /**
- * Ends the delay of a request, after delay_ns or earlier: another request can be delayed then.
- * is_gone: the client left before its turn, and gets back what it took. Only the first call counts.
+ * Ends the delay of a request, after delay_ns or when its client leaves, so that another request may
+ * be delayed. If is_gone is true, the client left, and its units are refunded. Later calls for the
+ * same response do nothing.
  */
 int32_t dthrottle_middleware_end_delay(const dthrottle_middleware_t *middleware,
                                        const dthrottle_response_t *response,
                                        bool is_gone);
 
 /**
- * To be called when the response to a request has ended: refunds the request, if the options
- * skip_failed_requests or skip_successful_requests say so, and if dthrottle_middleware_end_delay()
- * did not. Only the first call counts.
+ * Call this when the response to a request has been sent. Refunds the request if the option
+ * skip_failed_requests or skip_successful_requests says so and dthrottle_middleware_end_delay() did
+ * not. Later calls for the same response do nothing.
  */
 int32_t dthrottle_middleware_finish(const dthrottle_middleware_t *middleware,
                                     const dthrottle_response_t *response,
                                     bool is_success);
 
 /**
- * Takes the next warning, such as about X-Forwarded-For without trusted proxies, as one line for a
- * log: 1, or 0 if there is none. Each cause gives one warning. To be called after
- * dthrottle_middleware_new() and after each decision; cheap if there is none.
+ * Returns 1 and writes the next warning to text, or returns 0 if there is none. A warning is one line
+ * for a log, for example about X-Forwarded-For without trusted proxies. Each cause gives one warning.
+ * Call this after dthrottle_middleware_new() and after each decision; it is fast without a warning.
  */
 int32_t dthrottle_middleware_warning(const dthrottle_middleware_t *middleware,
                                      char *text,
                                      size_t text_size);
 
 /**
- * Starts the exchange with the cluster in this process, unless it has started: otherwise the
- * first check does. Without a cluster there is nothing to start.
+ * Starts the exchange with the cluster in this process. Without this call the first check starts it.
+ * Does nothing without a cluster, or if the exchange runs already.
  */
 int32_t dthrottle_start(const dthrottle_t *throttle);
 
 /**
- * Ends the exchange in this process for good, and waits for nothing: another process of the table
- * goes on with it. Checks go on as before. For processes that only finish what they have begun,
- * such as the old workers of a server that has read its configuration again.
+ * Ends the exchange in this process permanently, without waiting. Another process of the table
+ * continues it. Checks work as before. For processes that only finish their current requests, such
+ * as the old workers of a server after a reload.
  */
 int32_t dthrottle_stop(const dthrottle_t *throttle);
 
-/** The cluster, as this node sees it. */
+/** Returns the state of the cluster, as seen from this node. */
 int32_t dthrottle_cluster_stats(const dthrottle_t *throttle, dthrottle_cluster_stats_t *stats);
 
 /**
- * What the node counted under a name, such as "reports_sent", "reports_received",
- * "reports_lost", "bytes_sent", or "dropped_auth" for datagrams under another key.
- * DTHROTTLE_ERR_ARGUMENT if nothing is counted under this name, as without a cluster.
+ * Returns a counter of the node by its name, such as "reports_sent", "reports_received",
+ * "reports_lost", "bytes_sent", or "dropped_auth" for datagrams with another key. Returns
+ * DTHROTTLE_ERR_ARGUMENT if there is no such counter, and without a cluster.
  */
 int32_t dthrottle_cluster_count(const dthrottle_t *throttle,
                                 const char *name,
@@ -976,16 +986,18 @@ int32_t dthrottle_cluster_count(const dthrottle_t *throttle,
                                 uint64_t *value);
 
 /**
- * A peer by its index from 0. DTHROTTLE_ERR_ARGUMENT if there is none, which ends a loop: peers
- * come and go between two calls.
+ * Returns a peer by its index from 0. Returns DTHROTTLE_ERR_ARGUMENT after the last one, which ends a
+ * loop. The number of peers may change between two calls.
  */
-int32_t dthrottle_cluster_peer(const dthrottle_t *throttle, size_t index, dthrottle_peer_t *peer);
+int32_t dthrottle_cluster_peer(const dthrottle_t *throttle,
+                               size_t index,
+                               dthrottle_peer_t *peer);
 
 /**
- * What happened in the cluster after the event with the number after, oldest first, as far as it
- * is still known: begin with 0, and go on with the number of the last one. events has room for so
- * many, each as large as the first one's size says; count gets how many were written. Fewer than
- * room: there are no more.
+ * Writes the events of the cluster after the event with the number after, the oldest first. Begin with
+ * 0, and continue with the number of the last event. The library keeps only the latest events. events
+ * is an array of capacity structs, all of the size that the first one states. count receives the
+ * number of structs written; if it is below capacity, there are no more events.
  */
 int32_t dthrottle_events(const dthrottle_t *throttle,
                          uint64_t after,
@@ -994,17 +1006,19 @@ int32_t dthrottle_events(const dthrottle_t *throttle,
                          size_t *count);
 
 /**
- * Makes a configuration: the default domain, without rules. Add at least one rule before
+ * Makes a configuration with only the default domain, without rules. Add at least one rule before
  * dthrottle_open_config().
  */
 int32_t dthrottle_config_new(dthrottle_config_t **out);
 
-/** Releases a configuration; NULL is fine. Throttles that were opened from it go on. */
+/**
+ * Releases a configuration. NULL is allowed. Throttles that were opened from it are not affected.
+ */
 void dthrottle_config_free(dthrottle_config_t *config);
 
 /**
- * Replaces all domains, rules, dry runs and the table by those of a configuration in TOML. The
- * clock stays. After an error nothing has changed.
+ * Replaces everything except the clock with a configuration in TOML. After an error the
+ * configuration is unchanged.
  */
 int32_t dthrottle_config_toml(dthrottle_config_t *config,
                               const char *toml,
@@ -1012,7 +1026,7 @@ int32_t dthrottle_config_toml(dthrottle_config_t *config,
                               char *error,
                               size_t error_size);
 
-/** The same with a configuration file in TOML. */
+/** Like dthrottle_config_toml(), with a file in TOML. */
 int32_t dthrottle_config_file(dthrottle_config_t *config,
                               const char *path,
                               size_t path_len,
@@ -1020,8 +1034,8 @@ int32_t dthrottle_config_file(dthrottle_config_t *config,
                               size_t error_size);
 
 /**
- * Adds a rule to a domain, which is made if it is not there; domain NULL is the default domain.
- * A bad rate or burst is an error of dthrottle_open_config(), which says what would be right.
+ * Adds a rule to a domain, and adds the domain if it is new. If domain is NULL, to the default
+ * domain. dthrottle_open_config() reports an invalid rate or burst.
  */
 int32_t dthrottle_config_add_rule(dthrottle_config_t *config,
                                   const char *domain,
@@ -1029,55 +1043,55 @@ int32_t dthrottle_config_add_rule(dthrottle_config_t *config,
                                   const dthrottle_rule_t *rule);
 
 /**
- * Whether refusals are only counted, not enforced, in a domain, which is made if it is not
- * there; domain NULL is every domain for which nothing else was said.
+ * Sets the dry run of a domain, and adds the domain if it is new. In dry run, refusals are counted,
+ * but every check is allowed. If domain is NULL, sets the default of all domains.
  */
 int32_t dthrottle_config_set_dry_run(dthrottle_config_t *config,
                                      const char *domain,
                                      size_t domain_len,
                                      bool dry_run);
 
-/**
- * Says where the buckets live. A bad name or size is an error of dthrottle_open_config(), which
- * says what would be right.
- */
+/** Sets the table. dthrottle_open_config() reports an invalid name or size. */
 int32_t dthrottle_config_set_table(dthrottle_config_t *config, const dthrottle_table_t *table);
 
 /**
- * Names the table, if nothing was said of whose it is: for hosts whose processes open the
- * throttle each for itself, such as a server's workers. A bad name is told as above. In a
- * cluster, a table of that name that has the key of another, or of none, is left alone: `name-2`
- * or so is taken.
+ * Sets a default name of the table, used if the configuration sets neither a name nor private. For
+ * programs whose processes open the throttle separately, such as the workers of a server.
+ * dthrottle_open_config() reports an invalid name. If the table of that name belongs to another
+ * cluster or to none, a name such as "name-2" is used instead.
  */
 int32_t dthrottle_config_name_table(dthrottle_config_t *config, const char *name, size_t name_len);
 
 /**
- * How many rules a domain of the configuration has, or DTHROTTLE_ERR_DOMAIN if there is no such
- * domain; domain NULL is the default domain.
+ * Returns the number of rules of a domain, or DTHROTTLE_ERR_DOMAIN if the configuration has no such
+ * domain. If domain is NULL, of the default domain.
  */
 int32_t dthrottle_config_rule_count(const dthrottle_config_t *config,
                                     const char *domain,
                                     size_t domain_len);
 
 /**
- * Looks at everything that dthrottle_open_config() would look at, and opens nothing: for tests of
- * a configuration. Reads the secret of the cluster, if it is in a file, and keeps it: a process
- * that has given up its rights can open the throttle later. Starts no thread.
+ * Checks everything that dthrottle_open_config() checks, but opens no throttle and starts no thread.
+ * If the secret of the cluster is in a file, reads the file and keeps the secret, so that the
+ * throttle can be opened after the process has dropped its privileges.
  */
-int32_t dthrottle_config_check(dthrottle_config_t *config, char *error, size_t error_size);
+int32_t dthrottle_config_check(dthrottle_config_t *config,
+                               char *error,
+                               size_t error_size);
 
 /**
- * Makes throttles of this configuration run by a clock that is moved by hand. The caller keeps
- * the clock handle, and may release it at any time.
+ * Sets a manual clock for the throttles of this configuration. The caller keeps the clock handle, and
+ * may release it at any time.
  */
-int32_t dthrottle_config_set_clock(dthrottle_config_t *config, const dthrottle_clock_t *clock);
+int32_t dthrottle_config_set_clock(dthrottle_config_t *config,
+                                   const dthrottle_clock_t *clock);
 
 /**
- * The tables of this user, in the usual folders; or of the group and in the dir that are given in
- * of, which may be NULL. tables has room for so many, each as large as the first one's size says;
- * count gets how many there are, which may be more.
+ * Lists the tables of this user in the default directories. If filter is not NULL, lists the tables
+ * of its group and in its dir. tables is an array of capacity structs, all of the size that the first
+ * one states. count receives the number of tables, which may be above capacity.
  */
-int32_t dthrottle_table_list(const dthrottle_table_t *of,
+int32_t dthrottle_table_list(const dthrottle_table_t *filter,
                              dthrottle_table_info_t *tables,
                              size_t capacity,
                              size_t *count,
@@ -1085,44 +1099,47 @@ int32_t dthrottle_table_list(const dthrottle_table_t *of,
                              size_t error_size);
 
 /**
- * Removes the table with the name, group and dir of table. Processes that have it open keep it
- * among themselves until they end.
+ * Removes the table with the name, group and dir of table. Processes that use the table share it
+ * until they end.
  */
 int32_t dthrottle_table_remove(const dthrottle_table_t *table, char *error, size_t error_size);
 
 /**
- * Gives the table with the name, group and dir of table the size of table, in tags or bytes, with
- * all its buckets that fit; forgotten, unless it is NULL, gets how many did not. Processes that
- * have it open keep the old one among themselves until they are restarted.
+ * Changes the size of the table with the name, group and dir of table to its tags or bytes. Keeps all
+ * buckets that fit. forgotten, unless it is NULL, receives the number of those that did not.
+ * Processes that use the old table share it until they are restarted.
  */
 int32_t dthrottle_table_resize(const dthrottle_table_t *table,
                                uint64_t *forgotten,
                                char *error,
                                size_t error_size);
 
-/** Makes a clock that stands at zero. */
+/** Makes a manual clock at time zero. */
 int32_t dthrottle_clock_new(dthrottle_clock_t **out);
 
-/** Releases a clock handle; NULL is fine. Throttles that run by the clock stand still then. */
+/**
+ * Releases a clock handle. NULL is allowed. For throttles that use the clock, time then stands still.
+ */
 void dthrottle_clock_free(dthrottle_clock_t *clock);
 
-/** Moves the clock on. It stops at its end, after 584 years. */
+/** Advances the clock. Its last time is 584 years after zero. */
 int32_t dthrottle_clock_advance(dthrottle_clock_t *clock, uint64_t by_ns);
 
 /**
- * Moves the clock on to a time since its zero. Time never runs backwards: an earlier time is
- * DTHROTTLE_ERR_ARGUMENT.
+ * Sets the clock to a time since its zero. Returns DTHROTTLE_ERR_ARGUMENT if this is earlier than the
+ * current time.
  */
-int32_t dthrottle_clock_set(dthrottle_clock_t *clock, uint64_t to_ns);
+int32_t dthrottle_clock_set(dthrottle_clock_t *clock,
+                            uint64_t to_ns);
 
-/** The time since the clock's zero. */
+/** Returns the time since the zero of the clock. */
 int32_t dthrottle_clock_now(const dthrottle_clock_t *clock, uint64_t *now_ns);
 
 /**
- * Opens a busy throttle from settings in TOML, such as "floor = 2" or "mode = 'document'"; without
- * any text, the usual ones. With "table = 'name'" all processes of this user that give the same
- * name share what they know; with a table [cluster], the nodes of that cluster. A clock, if one is
- * given, takes the place of the system's.
+ * Opens a busy throttle from settings in TOML, such as "floor = 2" or "mode = 'document'". An empty
+ * string uses the defaults. With "table = 'name'", all processes of this user that use the same name
+ * share their limits. With a table [cluster], the nodes of that cluster do. If clock is not NULL, it
+ * is used instead of the clock of the system.
  */
 int32_t dthrottle_busy_open(const char *toml,
                             size_t toml_len,
@@ -1131,28 +1148,28 @@ int32_t dthrottle_busy_open(const char *toml,
                             char *error,
                             size_t error_size);
 
-/** Closes a busy throttle and releases it; NULL is fine. */
+/** Closes a busy throttle and releases it. NULL is allowed. */
 void dthrottle_busy_close(dthrottle_busy_t *busy);
 
 /**
- * Starts the exchange with the cluster in this process, unless it has started: otherwise the first
- * request does. Without a cluster there is nothing to start.
+ * Starts the exchange with the cluster in this process. Without this call the first request starts
+ * it. Does nothing without a cluster, or if the exchange runs already.
  */
 int32_t dthrottle_busy_start(const dthrottle_busy_t *busy);
 
-/** The time by the throttle's clock. */
+/** Returns the time of the throttle's clock. */
 int32_t dthrottle_busy_now(const dthrottle_busy_t *busy, uint64_t *now_ns);
 
 /**
- * Whether a request to a service may be sent now: 1, and it counts as sent; or 0, and wait_ns,
- * unless it is NULL, says when it is worth asking again.
+ * Returns 1 if a request to a service may be sent now; it then counts as sent. Otherwise returns 0,
+ * and wait_ns, unless it is NULL, receives the time after which to call again.
  */
 int32_t dthrottle_busy_should_send(const dthrottle_busy_t *busy,
                                    const char *service,
                                    size_t service_len,
                                    uint64_t *wait_ns);
 
-/** The same at a time. */
+/** Like dthrottle_busy_should_send(), at the time now_ns. */
 int32_t dthrottle_busy_should_send_at(const dthrottle_busy_t *busy,
                                       const char *service,
                                       size_t service_len,
@@ -1160,67 +1177,68 @@ int32_t dthrottle_busy_should_send_at(const dthrottle_busy_t *busy,
                                       uint64_t *wait_ns);
 
 /**
- * The service said that it is busy, and for how long nothing should be sent; 0: it did not say.
+ * Reports a busy response of a service. retry_after_ns is the time of its Retry-After field, or 0.
  */
 int32_t dthrottle_busy_on_busy(const dthrottle_busy_t *busy,
                                const char *service,
                                size_t service_len,
                                uint64_t retry_after_ns);
 
-/** The same at a time. */
+/** Like dthrottle_busy_on_busy(), at the time now_ns. */
 int32_t dthrottle_busy_on_busy_at(const dthrottle_busy_t *busy,
                                   const char *service,
                                   size_t service_len,
                                   uint64_t now_ns,
                                   uint64_t retry_after_ns);
 
-/** The service gave any other answer. */
+/** Reports any other response of a service. */
 int32_t dthrottle_busy_on_ok(const dthrottle_busy_t *busy, const char *service, size_t service_len);
 
-/** The same at a time. */
+/** Like dthrottle_busy_on_ok(), at the time now_ns. */
 int32_t dthrottle_busy_on_ok_at(const dthrottle_busy_t *busy,
                                 const char *service,
                                 size_t service_len,
                                 uint64_t now_ns);
 
-/** The limit of a service in requests a second; below zero: there is none. */
+/** Returns the limit of a service in requests per second. Negative if there is no limit. */
 int32_t dthrottle_busy_limit(const dthrottle_busy_t *busy,
                              const char *service,
                              size_t service_len,
                              double *limit);
 
-/** The same at a time. */
+/** Like dthrottle_busy_limit(), at the time now_ns. */
 int32_t dthrottle_busy_limit_at(const dthrottle_busy_t *busy,
                                 const char *service,
                                 size_t service_len,
                                 uint64_t now_ns,
                                 double *limit);
 
-/** How many requests were sent to a service in the last second. */
+/** Returns the number of requests sent to a service in the last second. */
 int32_t dthrottle_busy_rate(const dthrottle_busy_t *busy,
                             const char *service,
                             size_t service_len,
                             double *rate);
 
-/** The same at a time. */
+/** Like dthrottle_busy_rate(), at the time now_ns. */
 int32_t dthrottle_busy_rate_at(const dthrottle_busy_t *busy,
                                const char *service,
                                size_t service_len,
                                uint64_t now_ns,
                                double *rate);
 
-/** Forgets a service, and with it its limit. */
+/** Removes a service and its limit. */
 int32_t dthrottle_busy_forget(const dthrottle_busy_t *busy,
                               const char *service,
                               size_t service_len);
 
-/** What the throttle counted so far. */
+/** Returns the statistics of a busy throttle. */
 int32_t dthrottle_busy_stats(const dthrottle_busy_t *busy, dthrottle_busy_stats_t *stats);
 
 /**
- * Makes a client of the daemon at address: the path of a Unix socket, which has a "/" in it, or
- * "host:port"; NULL is the daemon's default socket. A host's name is looked up here, once. options
- * NULL uses the defaults. Connects to nobody yet, so it does not matter whether the daemon runs.
+ * Makes a client of the daemon at address: the path of a Unix socket, which contains a "/", or
+ * "host:port". NULL is the default socket of the daemon. A host name is looked up once, in this call.
+ * If options is NULL, the defaults are used. The client connects when it sends the first request,
+ * so the daemon need not run yet.
  */
 int32_t dthrottle_client_open(const char *address,
                               size_t address_len,
@@ -1233,16 +1251,17 @@ int32_t dthrottle_client_open(const char *address,
 void dthrottle_client_close(dthrottle_client_t *client);
 
 /**
- * Asks for one unit in the daemon's default domain, and takes it if it passes: 1 allowed, or
- * nobody answered; 0 refused; negative a status. So "if (dthrottle_client_allow(...))" goes on
- * also after an error. A tag cannot have a newline in it.
+ * Checks one unit in the default domain of the daemon. Returns 1 if it is allowed or the daemon does
+ * not answer, 0 if it is refused, and a negative status after an error. So
+ * "if (dthrottle_client_allow(...))" is also true after an error. A tag must not contain a newline.
  */
-int32_t dthrottle_client_allow(const dthrottle_client_t *client, const void *tag, size_t tag_len);
+int32_t dthrottle_client_allow(const dthrottle_client_t *client,
+                               const void *tag,
+                               size_t tag_len);
 
 /**
- * Asks for one unit for each of count tags in turn, in as few round trips as can be. allowed has
- * room for count answers. All tags are looked at before anything is asked; after an error, what is
- * not known is allowed.
+ * Checks one unit for each of count tags, in as few round trips as possible. Writes count results to
+ * allowed. If a tag is invalid, nothing is sent. After an error, tags without a result are allowed.
  */
 int32_t dthrottle_client_allow_many(const dthrottle_client_t *client,
                                     const void *const *tags,
@@ -1251,8 +1270,8 @@ int32_t dthrottle_client_allow_many(const dthrottle_client_t *client,
                                     bool *allowed);
 
 /**
- * Checks a tag with these options. domain NULL is the default domain, options NULL checks one unit.
- * Errors reported by the daemon, such as an unknown domain, are returned like local argument errors.
+ * Checks a tag. If domain is NULL, in the default domain; if options is NULL, for one unit. Errors
+ * that the daemon reports, such as an unknown domain, are returned like errors of arguments.
  */
 int32_t dthrottle_client_check(const dthrottle_client_t *client,
                                const char *domain,
@@ -1264,7 +1283,7 @@ int32_t dthrottle_client_check(const dthrottle_client_t *client,
                                char *error,
                                size_t error_size);
 
-/** The answer that dthrottle_client_check() would get. Takes nothing. */
+/** Like dthrottle_client_check(), but takes no units. */
 int32_t dthrottle_client_peek(const dthrottle_client_t *client,
                               const char *domain,
                               size_t domain_len,
@@ -1276,8 +1295,8 @@ int32_t dthrottle_client_peek(const dthrottle_client_t *client,
                               size_t error_size);
 
 /**
- * Gives cost units back: 1 if the daemon heard of it, 0 if not. Needs the daemon's Unix socket, or
- * the token.
+ * Gives cost units back to every rule. Returns 1 if the daemon did it, and 0 if it did not answer.
+ * Needs the Unix socket of the daemon, or the token.
  */
 int32_t dthrottle_client_refund(const dthrottle_client_t *client,
                                 const char *domain,
@@ -1289,8 +1308,8 @@ int32_t dthrottle_client_refund(const dthrottle_client_t *client,
                                 size_t error_size);
 
 /**
- * Fills the tag's bucket of every rule: 1 if the daemon heard of it, 0 if not. Needs the daemon's
- * Unix socket, or the token.
+ * Fills the bucket of the tag in every rule. Returns 1 if the daemon did it, and 0 if it did not
+ * answer. Needs the Unix socket of the daemon, or the token.
  */
 int32_t dthrottle_client_reset(const dthrottle_client_t *client,
                                const char *domain,
@@ -1300,7 +1319,7 @@ int32_t dthrottle_client_reset(const dthrottle_client_t *client,
                                char *error,
                                size_t error_size);
 
-/** What the client counted so far. */
+/** Returns the counts of a client. */
 int32_t dthrottle_client_counts(const dthrottle_client_t *client,
                                 dthrottle_client_counts_t *counts);
 

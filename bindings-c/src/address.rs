@@ -1,4 +1,4 @@
-//! Where a daemon answers, from what the caller wrote.
+//! Parses and resolves the address of a daemon.
 
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use socket2::SockAddr;
 
 use crate::ffi::bad;
 
-/// The address; nothing is the daemon's usual socket. A host's name is looked up.
+/// Resolves an address. `None` is the default socket of the daemon. Looks up a host name.
 pub(crate) fn resolve(address: Option<&str>) -> Result<SockAddr> {
-    let about = |fault: &str| {
+    let invalid = |problem: &str| {
         bad(&format!(
-            "address: {:?} {fault}; write a path such as \"/run/dthrottled/dthrottled.sock\" or a \
-             host and a port such as \"127.0.0.1:7373\"",
+            "address: must be a path such as \"/run/dthrottled/dthrottled.sock\" or a host and a port \
+             such as \"127.0.0.1:7373\", got {:?}, which {problem}",
             address.unwrap_or_default()
         ))
     };
@@ -23,19 +23,19 @@ pub(crate) fn resolve(address: Option<&str>) -> Result<SockAddr> {
         Some(address) => {
             let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
             if port.is_none_or(|port| port == 0) {
-                return Err(about("is neither a path nor a host with a port"));
+                return Err(invalid("is neither"));
             }
             let found = address.to_socket_addrs().ok().and_then(|mut found| found.next());
-            return found.map(SockAddr::from).ok_or_else(|| about("is a host that is not found"));
+            return found.map(SockAddr::from).ok_or_else(|| invalid("is not found"));
         }
     };
-    // Of a path with a NUL in it the system would see only a part.
+    // The system would cut a path at a NUL.
     let path = Some(path).filter(|path| !path.as_os_str().as_encoded_bytes().contains(&0));
     let found = path.and_then(|path| SockAddr::unix(path).ok());
-    found.ok_or_else(|| about("is too long for a socket, or has a NUL in it"))
+    found.ok_or_else(|| invalid("is too long for a socket or contains NUL"))
 }
 
-/// Where the daemon listens if nothing is said: `docs/daemon.md`.
+/// Returns the default socket of the daemon; see `docs/daemon.md`.
 fn default_socket() -> PathBuf {
     let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|_| !is_root());
     let own = own.map(|folder| Path::new(&folder).join("dthrottled.sock"));
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
+    fn paths_and_hosts_with_a_port_are_addresses() {
         assert!(resolve(Some("/tmp/x")).unwrap().is_unix());
         assert!(resolve(None).unwrap().is_unix());
         assert!(resolve(Some("127.0.0.1:7373")).unwrap().is_ipv4());

@@ -1,4 +1,4 @@
-//! Busy answers of services that are called.
+//! Limits for calls to services that answer 429 or 503.
 
 use std::ffi::c_char;
 use std::time::Duration;
@@ -8,17 +8,17 @@ use dthrottle_core::{BusyConfig, BusyThrottle};
 use crate::clock::Clock;
 use crate::records::BusyStats;
 
-/// A busy throttle: slows down what is sent to services that say they are busy, and comes back
-/// gradually. Made by dthrottle_busy_open(), released by dthrottle_busy_close().
+/// A busy throttle: limits the requests to services that answer busy (429 or 503), and raises the limit
+/// gradually when they recover. Made by dthrottle_busy_open(), released by dthrottle_busy_close().
 ///
-/// A service is known by any bytes. The calls whose names end with _at take the time by the
-/// throttle's clock, as dthrottle_busy_now() tells it; the others read that clock.
+/// The name of a service may be any bytes. Calls whose names end with _at take the time of the
+/// throttle's clock, which dthrottle_busy_now() returns. The other calls read that clock.
 pub struct Busy(BusyThrottle);
 
-/// Opens a busy throttle from settings in TOML, such as "floor = 2" or "mode = 'document'"; without
-/// any text, the usual ones. With "table = 'name'" all processes of this user that give the same
-/// name share what they know; with a table [cluster], the nodes of that cluster. A clock, if one is
-/// given, takes the place of the system's.
+/// Opens a busy throttle from settings in TOML, such as "floor = 2" or "mode = 'document'". An empty
+/// string uses the defaults. With "table = 'name'", all processes of this user that use the same name
+/// share their limits. With a table [cluster], the nodes of that cluster do. If clock is not NULL, it
+/// is used instead of the clock of the system.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_open(
     toml: *const c_char,
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn dthrottle_busy_open(
     })
 }
 
-/// Closes a busy throttle and releases it; NULL is fine.
+/// Closes a busy throttle and releases it. NULL is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_close(busy: *mut Busy) {
     guard!(|c| {
@@ -49,8 +49,8 @@ pub unsafe extern "C" fn dthrottle_busy_close(busy: *mut Busy) {
     });
 }
 
-/// Starts the exchange with the cluster in this process, unless it has started: otherwise the first
-/// request does. Without a cluster there is nothing to start.
+/// Starts the exchange with the cluster in this process. Without this call the first request starts
+/// it. Does nothing without a cluster, or if the exchange runs already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_start(busy: *const Busy) -> i32 {
     guard!(|c| {
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn dthrottle_busy_start(busy: *const Busy) -> i32 {
     })
 }
 
-/// The time by the throttle's clock.
+/// Returns the time of the throttle's clock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_now(busy: *const Busy, now_ns: *mut u64) -> i32 {
     guard!(|c| {
@@ -68,8 +68,8 @@ pub unsafe extern "C" fn dthrottle_busy_now(busy: *const Busy, now_ns: *mut u64)
     })
 }
 
-/// Whether a request to a service may be sent now: 1, and it counts as sent; or 0, and wait_ns,
-/// unless it is NULL, says when it is worth asking again.
+/// Returns 1 if a request to a service may be sent now; it then counts as sent. Otherwise returns 0,
+/// and wait_ns, unless it is NULL, receives the time after which to call again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_should_send(
     busy: *const Busy,
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn dthrottle_busy_should_send(
     })
 }
 
-/// The same at a time.
+/// Like dthrottle_busy_should_send(), at the time now_ns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_should_send_at(
     busy: *const Busy,
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn dthrottle_busy_should_send_at(
     })
 }
 
-/// The service said that it is busy, and for how long nothing should be sent; 0: it did not say.
+/// Reports a busy response of a service. retry_after_ns is the time of its Retry-After field, or 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_on_busy(
     busy: *const Busy,
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn dthrottle_busy_on_busy(
     })
 }
 
-/// The same at a time.
+/// Like dthrottle_busy_on_busy(), at the time now_ns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_on_busy_at(
     busy: *const Busy,
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn dthrottle_busy_on_busy_at(
     })
 }
 
-/// The service gave any other answer.
+/// Reports any other response of a service.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_on_ok(
     busy: *const Busy,
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn dthrottle_busy_on_ok(
     })
 }
 
-/// The same at a time.
+/// Like dthrottle_busy_on_ok(), at the time now_ns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_on_ok_at(
     busy: *const Busy,
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn dthrottle_busy_on_ok_at(
     })
 }
 
-/// The limit of a service in requests a second; below zero: there is none.
+/// Returns the limit of a service in requests per second. Negative if there is no limit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_limit(
     busy: *const Busy,
@@ -184,7 +184,7 @@ pub unsafe extern "C" fn dthrottle_busy_limit(
     })
 }
 
-/// The same at a time.
+/// Like dthrottle_busy_limit(), at the time now_ns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_limit_at(
     busy: *const Busy,
@@ -201,7 +201,7 @@ pub unsafe extern "C" fn dthrottle_busy_limit_at(
     })
 }
 
-/// How many requests were sent to a service in the last second.
+/// Returns the number of requests sent to a service in the last second.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_rate(
     busy: *const Busy,
@@ -216,7 +216,7 @@ pub unsafe extern "C" fn dthrottle_busy_rate(
     })
 }
 
-/// The same at a time.
+/// Like dthrottle_busy_rate(), at the time now_ns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_rate_at(
     busy: *const Busy,
@@ -232,7 +232,7 @@ pub unsafe extern "C" fn dthrottle_busy_rate_at(
     })
 }
 
-/// Forgets a service, and with it its limit.
+/// Removes a service and its limit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_forget(
     busy: *const Busy,
@@ -246,7 +246,7 @@ pub unsafe extern "C" fn dthrottle_busy_forget(
     })
 }
 
-/// What the throttle counted so far.
+/// Returns the statistics of a busy throttle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_stats(busy: *const Busy, stats: *mut BusyStats) -> i32 {
     guard!(|c| {

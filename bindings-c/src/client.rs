@@ -1,4 +1,4 @@
-//! A client of dthrottled, for programs that ask a daemon instead of deciding by themselves.
+//! A client of dthrottled, for programs that send checks to a daemon.
 
 use std::ffi::{c_char, c_void};
 use std::sync::atomic::Ordering;
@@ -14,53 +14,57 @@ use crate::guard::catch_panic;
 use crate::lines::{self, Answer};
 use crate::records::ClientDecision;
 
-/// A client: asks a dthrottled. Without an answer in time everything is allowed, and nobody is
-/// asked for a while. Made by dthrottle_client_open(), released by dthrottle_client_close().
+/// A client of dthrottled. If the daemon does not answer in time, checks are allowed, and the client
+/// sends no request for a while. Made by dthrottle_client_open(), released by
+/// dthrottle_client_close().
 pub struct Client {
     connections: DaemonConnections,
-    /// For what changes the state of the daemon.
+    /// For commands that change the state of the daemon.
     token: Option<String>,
 }
 
-/// How a client waits. Begin with DTHROTTLE_CLIENT_OPTIONS_INIT.
+/// Options of a client. Begin with DTHROTTLE_CLIENT_OPTIONS_INIT, which sets the defaults.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ClientOptions {
     /// sizeof(dthrottle_client_options_t).
     pub size: usize,
-    /// How long a call may take; 50 ms.
+    /// The longest time of a call. Default: 50 ms.
     pub timeout_ns: u64,
-    /// How long nobody is asked after a failure, twice as long after each further one; 100 ms.
+    /// How long the client sends no request after a failure. Doubles with each further failure.
+    /// Default: 100 ms.
     pub backoff_ns: u64,
-    /// The longest such pause; 5 s.
+    /// The longest time without requests. Default: 5 s.
     pub max_backoff_ns: u64,
-    /// The daemon's token, which dthrottle_client_refund() and dthrottle_client_reset() need over
-    /// TCP; NULL for none. dthrottle_client_open() copies it.
+    /// The token of the daemon, or NULL. dthrottle_client_refund() and dthrottle_client_reset() need
+    /// it over TCP. dthrottle_client_open() copies it.
     pub token: *const c_char,
     /// Its length.
     pub token_len: usize,
 }
 
-/// What a client counted. Begin with DTHROTTLE_CLIENT_COUNTS_INIT.
+/// Counts of a client. Begin with DTHROTTLE_CLIENT_COUNTS_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ClientCounts {
     /// sizeof(dthrottle_client_counts_t).
     pub size: usize,
-    /// Questions that the daemon answered.
+    /// Requests that the daemon answered.
     pub asked: u64,
-    /// Questions that were allowed because nobody answered in time, or not asked during a pause.
+    /// Requests without an answer, because it did not arrive in time or was not requested after a
+    /// failure. Checks among them are allowed.
     pub failed_open: u64,
-    /// Connections that could not be made, or broke.
+    /// Connections that could not be opened, or failed.
     pub failures: u64,
 }
 
-/// How many lines are sent before their answers are read.
+/// The most lines that are sent before their answers are read.
 const BATCH: usize = 256;
 
-/// Makes a client of the daemon at address: the path of a Unix socket, which has a "/" in it, or
-/// "host:port"; NULL is the daemon's default socket. A host's name is looked up here, once. options
-/// NULL uses the defaults. Connects to nobody yet, so it does not matter whether the daemon runs.
+/// Makes a client of the daemon at address: the path of a Unix socket, which contains a "/", or
+/// "host:port". NULL is the default socket of the daemon. A host name is looked up once, in this call.
+/// If options is NULL, the defaults are used. The client connects when it sends the first request,
+/// so the daemon need not run yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_open(
     address: *const c_char,
@@ -94,9 +98,9 @@ pub unsafe extern "C" fn dthrottle_client_close(client: *mut Client) {
     });
 }
 
-/// Asks for one unit in the daemon's default domain, and takes it if it passes: 1 allowed, or
-/// nobody answered; 0 refused; negative a status. So "if (dthrottle_client_allow(...))" goes on
-/// also after an error. A tag cannot have a newline in it.
+/// Checks one unit in the default domain of the daemon. Returns 1 if it is allowed or the daemon does
+/// not answer, 0 if it is refused, and a negative status after an error. So
+/// "if (dthrottle_client_allow(...))" is also true after an error. A tag must not contain a newline.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_allow(
     client: *const Client,
@@ -111,9 +115,8 @@ pub unsafe extern "C" fn dthrottle_client_allow(
     })
 }
 
-/// Asks for one unit for each of count tags in turn, in as few round trips as can be. allowed has
-/// room for count answers. All tags are looked at before anything is asked; after an error, what is
-/// not known is allowed.
+/// Checks one unit for each of count tags, in as few round trips as possible. Writes count results to
+/// allowed. If a tag is invalid, nothing is sent. After an error, tags without a result are allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_allow_many(
     client: *const Client,
@@ -129,8 +132,8 @@ pub unsafe extern "C" fn dthrottle_client_allow_many(
     })
 }
 
-/// Checks a tag with these options. domain NULL is the default domain, options NULL checks one unit.
-/// Errors reported by the daemon, such as an unknown domain, are returned like local argument errors.
+/// Checks a tag. If domain is NULL, in the default domain; if options is NULL, for one unit. Errors
+/// that the daemon reports, such as an unknown domain, are returned like errors of arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_check(
     client: *const Client,
@@ -149,7 +152,7 @@ pub unsafe extern "C" fn dthrottle_client_check(
     }))
 }
 
-/// The answer that dthrottle_client_check() would get. Takes nothing.
+/// Like dthrottle_client_check(), but takes no units.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_peek(
     client: *const Client,
@@ -168,8 +171,8 @@ pub unsafe extern "C" fn dthrottle_client_peek(
     }))
 }
 
-/// Gives cost units back: 1 if the daemon heard of it, 0 if not. Needs the daemon's Unix socket, or
-/// the token.
+/// Gives cost units back to every rule. Returns 1 if the daemon did it, and 0 if it did not answer.
+/// Needs the Unix socket of the daemon, or the token.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_refund(
     client: *const Client,
@@ -192,8 +195,8 @@ pub unsafe extern "C" fn dthrottle_client_refund(
     })
 }
 
-/// Fills the tag's bucket of every rule: 1 if the daemon heard of it, 0 if not. Needs the daemon's
-/// Unix socket, or the token.
+/// Fills the bucket of the tag in every rule. Returns 1 if the daemon did it, and 0 if it did not
+/// answer. Needs the Unix socket of the daemon, or the token.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_reset(
     client: *const Client,
@@ -210,7 +213,7 @@ pub unsafe extern "C" fn dthrottle_client_reset(
     })
 }
 
-/// What the client counted so far.
+/// Returns the counts of a client.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_counts(
     client: *const Client,
@@ -256,7 +259,7 @@ impl Client {
         Ok(())
     }
 
-    /// Nothing if nobody answered.
+    /// Sends a check or peek. Returns `None` if the daemon does not answer.
     fn decide(
         &self,
         verb: &str,
@@ -289,13 +292,13 @@ impl Client {
     }
 }
 
-/// Puts the answer to a question into `out`. Whatever goes wrong, even a panic: if there is room
-/// for an answer, it is yes.
+/// Runs a check and writes its decision to `out`. If the check fails or panics, the decision is
+/// allowed.
 fn decide(
     c: &Caller,
     options: *const CheckOptions,
     out: *mut ClientDecision,
-    question: impl FnOnce(CheckOptions) -> Result<Option<Answer>>,
+    check: impl FnOnce(CheckOptions) -> Result<Option<Answer>>,
 ) -> Result<()> {
     let out = c.out_struct(out)?;
     let mut cost = 1;
@@ -305,7 +308,7 @@ fn decide(
             false => c.read(options)?,
         };
         cost = options.cost;
-        question(options)
+        check(options)
     });
     out.fill(match &answer {
         Ok(Some((decision, rule))) => ClientDecision::of(decision, false, rule),
@@ -327,15 +330,15 @@ impl ClientOptions {
 
     fn to_timeouts(self) -> Result<Timeouts> {
         if self.timeout_ns == 0 {
-            return Err(bad("timeout_ns: 0; give a time above zero, such as 50000000 for 50 ms"));
+            return Err(bad("timeout_ns: must be above 0, such as 50000000 for 50 ms, got 0"));
         }
         if self.backoff_ns == 0 {
-            return Err(bad("backoff_ns: 0; give a time above zero, such as 100000000 for 100 ms"));
+            return Err(bad("backoff_ns: must be above 0, such as 100000000 for 100 ms, got 0"));
         }
         if self.max_backoff_ns < self.backoff_ns {
             let (given, least) = (self.max_backoff_ns, self.backoff_ns);
             return Err(bad(&format!(
-                "max_backoff_ns: {given}; give at least backoff_ns, {least}"
+                "max_backoff_ns: must be at least backoff_ns, {least}, got {given}"
             )));
         }
         Ok(Timeouts {
@@ -351,16 +354,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bad_options_are_named() {
-        let said = |change: fn(&mut ClientOptions)| {
+    fn an_invalid_time_is_an_error_that_names_the_option() {
+        let result_of = |change: fn(&mut ClientOptions)| {
             let mut options = ClientOptions::DEFAULT;
             change(&mut options);
             options.to_timeouts().map(drop).map_err(|error| error.to_string())
         };
-        assert_eq!(said(|_| {}), Ok(()));
-        assert!(said(|options| options.timeout_ns = 0).unwrap_err().starts_with("timeout_ns: "));
-        assert!(said(|options| options.backoff_ns = 0).unwrap_err().starts_with("backoff_ns: "));
-        let error = said(|options| options.max_backoff_ns = 99_999_999).unwrap_err();
-        assert_eq!(error, "max_backoff_ns: 99999999; give at least backoff_ns, 100000000");
+        assert_eq!(result_of(|_| {}), Ok(()));
+        assert!(
+            result_of(|options| options.timeout_ns = 0).unwrap_err().starts_with("timeout_ns: ")
+        );
+        assert!(
+            result_of(|options| options.backoff_ns = 0).unwrap_err().starts_with("backoff_ns: ")
+        );
+        let error = result_of(|options| options.max_backoff_ns = 99_999_999).unwrap_err();
+        assert_eq!(error, "max_backoff_ns: must be at least backoff_ns, 100000000, got 99999999");
     }
 }

@@ -1,14 +1,14 @@
-//! The clock that is moved by hand.
+//! Manual clocks, for tests.
 
 use std::time::Duration;
 
 use dthrottle_core::ManualClock;
 
-/// A clock that stands still until it is moved: for tests. Made by dthrottle_clock_new(), released
-/// by dthrottle_clock_free().
+/// A manual clock, for tests. Its time changes only by dthrottle_clock_advance() and
+/// dthrottle_clock_set(). Made by dthrottle_clock_new(), released by dthrottle_clock_free().
 pub struct Clock(pub(crate) ManualClock);
 
-/// Makes a clock that stands at zero.
+/// Makes a manual clock at time zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_clock_new(out: *mut *mut Clock) -> i32 {
     guard!(|c| {
@@ -17,7 +17,7 @@ pub unsafe extern "C" fn dthrottle_clock_new(out: *mut *mut Clock) -> i32 {
     })
 }
 
-/// Releases a clock handle; NULL is fine. Throttles that run by the clock stand still then.
+/// Releases a clock handle. NULL is allowed. For throttles that use the clock, time then stands still.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_clock_free(clock: *mut Clock) {
     guard!(|c| {
@@ -26,7 +26,7 @@ pub unsafe extern "C" fn dthrottle_clock_free(clock: *mut Clock) {
     });
 }
 
-/// Moves the clock on. It stops at its end, after 584 years.
+/// Advances the clock. Its last time is 584 years after zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_clock_advance(clock: *mut Clock, by_ns: u64) -> i32 {
     guard!(|c| {
@@ -35,19 +35,19 @@ pub unsafe extern "C" fn dthrottle_clock_advance(clock: *mut Clock, by_ns: u64) 
     })
 }
 
-/// Moves the clock on to a time since its zero. Time never runs backwards: an earlier time is
-/// DTHROTTLE_ERR_ARGUMENT.
+/// Sets the clock to a time since its zero. Returns DTHROTTLE_ERR_ARGUMENT if this is earlier than the
+/// current time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_clock_set(clock: *mut Clock, to_ns: u64) -> i32 {
     guard!(|c| c.handle(clock)?.0.set(Duration::from_nanos(to_ns)))
 }
 
-/// The time since the clock's zero.
+/// Returns the time since the zero of the clock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_clock_now(clock: *const Clock, now_ns: *mut u64) -> i32 {
     guard!(|c| {
         let now = c.handle(clock)?.0.now();
-        // A clock of 64 bits.
+        // A clock counts nanoseconds in 64 bits.
         c.store(now_ns, now.as_nanos() as u64)
     })
 }

@@ -1,4 +1,4 @@
-//! The exchange with a cluster: starting it, who is in it, what was counted and what happened.
+//! The exchange with a cluster: start and stop, statistics, peers and events.
 
 use std::ffi::c_char;
 
@@ -6,16 +6,16 @@ use crate::ffi::bad;
 use crate::records::{ClusterStats, Event, Peer};
 use crate::throttle::Throttle;
 
-/// Starts the exchange with the cluster in this process, unless it has started: otherwise the
-/// first check does. Without a cluster there is nothing to start.
+/// Starts the exchange with the cluster in this process. Without this call the first check starts it.
+/// Does nothing without a cluster, or if the exchange runs already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_start(throttle: *const Throttle) -> i32 {
     guard!(|c| c.handle(throttle)?.core.start())
 }
 
-/// Ends the exchange in this process for good, and waits for nothing: another process of the table
-/// goes on with it. Checks go on as before. For processes that only finish what they have begun,
-/// such as the old workers of a server that has read its configuration again.
+/// Ends the exchange in this process permanently, without waiting. Another process of the table
+/// continues it. Checks work as before. For processes that only finish their current requests, such
+/// as the old workers of a server after a reload.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_stop(throttle: *const Throttle) -> i32 {
     guard!(|c| {
@@ -24,7 +24,7 @@ pub unsafe extern "C" fn dthrottle_stop(throttle: *const Throttle) -> i32 {
     })
 }
 
-/// The cluster, as this node sees it.
+/// Returns the state of the cluster, as seen from this node.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_cluster_stats(
     throttle: *const Throttle,
@@ -39,9 +39,9 @@ pub unsafe extern "C" fn dthrottle_cluster_stats(
     })
 }
 
-/// What the node counted under a name, such as "reports_sent", "reports_received",
-/// "reports_lost", "bytes_sent", or "dropped_auth" for datagrams under another key.
-/// DTHROTTLE_ERR_ARGUMENT if nothing is counted under this name, as without a cluster.
+/// Returns a counter of the node by its name, such as "reports_sent", "reports_received",
+/// "reports_lost", "bytes_sent", or "dropped_auth" for datagrams with another key. Returns
+/// DTHROTTLE_ERR_ARGUMENT if there is no such counter, and without a cluster.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_cluster_count(
     throttle: *const Throttle,
@@ -54,13 +54,13 @@ pub unsafe extern "C" fn dthrottle_cluster_count(
         let name = c.text(name, name_len)?;
         let stats = c.handle(throttle)?.core.cluster_stats().unwrap_or_default();
         let found = stats.counts.iter().find(|(known, _)| *known == name);
-        let (_, count) = found.ok_or_else(|| bad("nothing is counted under this name"))?;
+        let (_, count) = found.ok_or_else(|| bad("there is no counter of this name"))?;
         c.store(value, *count)
     })
 }
 
-/// A peer by its index from 0. DTHROTTLE_ERR_ARGUMENT if there is none, which ends a loop: peers
-/// come and go between two calls.
+/// Returns a peer by its index from 0. Returns DTHROTTLE_ERR_ARGUMENT after the last one, which ends a
+/// loop. The number of peers may change between two calls.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_cluster_peer(
     throttle: *const Throttle,
@@ -70,16 +70,17 @@ pub unsafe extern "C" fn dthrottle_cluster_peer(
     guard!(|c| {
         let out = c.out_struct(peer)?;
         let stats = c.handle(throttle)?.core.cluster_stats().unwrap_or_default();
-        let found = stats.peers.get(index).ok_or_else(|| bad("no peer has this index"))?;
+        let found =
+            stats.peers.get(index).ok_or_else(|| bad("there is no peer with this index"))?;
         out.fill(Peer::of(found));
         Ok(())
     })
 }
 
-/// What happened in the cluster after the event with the number after, oldest first, as far as it
-/// is still known: begin with 0, and go on with the number of the last one. events has room for so
-/// many, each as large as the first one's size says; count gets how many were written. Fewer than
-/// room: there are no more.
+/// Writes the events of the cluster after the event with the number after, the oldest first. Begin with
+/// 0, and continue with the number of the last event. The library keeps only the latest events. events
+/// is an array of capacity structs, all of the size that the first one states. count receives the
+/// number of structs written; if it is below capacity, there are no more events.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_events(
     throttle: *const Throttle,
@@ -103,7 +104,7 @@ mod tests {
     use crate::ffi::chars;
 
     #[test]
-    fn every_address_fits() {
+    fn the_longest_address_fits_into_64_bytes() {
         let longest = "[1111:2222:3333:4444:5555:6666:7777:8888%4294967295]:65535";
         let address: std::net::SocketAddr = longest.parse().unwrap();
         assert_eq!(address.to_string(), longest);
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_and_ends_with_nul() {
+    fn a_long_text_is_cut_and_ends_with_nul() {
         assert_eq!(chars::<4>("abcdef"), [97, 98, 99, 0]);
         assert_eq!(chars::<4>("a"), [97, 0, 0, 0]);
         assert_eq!(chars::<1>("a"), [0]);

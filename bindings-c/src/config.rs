@@ -1,4 +1,4 @@
-//! A configuration built up call by call, or read from TOML, before a throttle is opened from it.
+//! Configurations, built by calls or read from TOML.
 
 use std::ffi::c_char;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,8 +10,8 @@ use crate::clock::Clock;
 use crate::ffi::{Caller, Flag, bad};
 use crate::throttle::as_path;
 
-/// A configuration: domains and their rules, a table, and a clock. Made by
-/// dthrottle_config_new(), released by dthrottle_config_free().
+/// A configuration: domains and their rules, a table, and a clock. Made by dthrottle_config_new(),
+/// released by dthrottle_config_free().
 pub struct Config(Mutex<Parts>);
 
 #[derive(Clone, Default)]
@@ -26,52 +26,51 @@ pub(crate) struct Parts {
 pub struct Rule {
     /// sizeof(dthrottle_rule_t).
     pub size: usize,
-    /// Whether refused checks are charged to this rule as well.
+    /// Whether refused checks are charged, too.
     pub charge_refused: Flag,
-    /// The name, unique in its domain; NULL: "rule1", "rule2", ... by position.
+    /// The name, unique in its domain. NULL: "rule1", "rule2", ... by position.
     pub name: *const c_char,
     /// Its length in bytes.
     pub name_len: usize,
-    /// The rate, such as "100/s" or "5 per 2 minutes". "unlimited" adds no rule: it says that a
-    /// domain without rules is meant to allow everything.
+    /// The rate, such as "100/s" or "5 per 2 minutes". "unlimited" adds no rule. It states that a
+    /// domain without rules is intended, which allows every check.
     pub rate: *const c_char,
     /// Its length in bytes.
     pub rate_len: usize,
-    /// The burst in units; 0: the count of the rate.
+    /// The burst in units. 0: the count of the rate.
     pub burst: u64,
-    /// Or the burst as the units that the rate gives in this time; 0: not so.
+    /// Alternative to burst: the burst is the units that the rate yields in this time. 0: unused.
     pub burst_time_ns: u64,
 }
 
-/// Where the buckets live. Begin with DTHROTTLE_TABLE_INIT: shared with all children forked later,
-/// and with room for a million tags.
+/// The table of the buckets. Begin with DTHROTTLE_TABLE_INIT: a table for a million tags that is
+/// shared with all children forked later.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Table {
     /// sizeof(dthrottle_table_t).
     pub size: usize,
-    /// Whether it is of this process alone; a forked child goes on with a copy.
+    /// Whether only this process uses it. A forked child gets a copy.
     pub is_private: Flag,
-    /// The name under which every process of this user shares it; NULL: none.
+    /// The name under which all processes of this user share it. NULL: no name.
     pub name: *const c_char,
     /// Its length in bytes.
     pub name_len: usize,
-    /// The group, by name or number, whose members may all use the named table; NULL: this user
-    /// alone.
+    /// The group, by name or number, whose members may use the named table. NULL: only this user.
     pub group: *const c_char,
     /// Its length in bytes.
     pub group_len: usize,
-    /// The directory for the named table's file; NULL: the default of docs/table.md.
+    /// The directory of the file of the named table. NULL: the default in docs/table.md.
     pub dir: *const c_char,
     /// Its length in bytes.
     pub dir_len: usize,
-    /// How many tags it has room for; 0: a million.
+    /// The number of tags for which it has memory. 0: a million.
     pub tags: u64,
-    /// Or how many bytes it may take; 0: not so.
+    /// Alternative to tags: its size in bytes. 0: unused.
     pub bytes: u64,
 }
 
-/// Makes a configuration: the default domain, without rules. Add at least one rule before
+/// Makes a configuration with only the default domain, without rules. Add at least one rule before
 /// dthrottle_open_config().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_new(out: *mut *mut Config) -> i32 {
@@ -81,7 +80,7 @@ pub unsafe extern "C" fn dthrottle_config_new(out: *mut *mut Config) -> i32 {
     })
 }
 
-/// Releases a configuration; NULL is fine. Throttles that were opened from it go on.
+/// Releases a configuration. NULL is allowed. Throttles that were opened from it are not affected.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_free(config: *mut Config) {
     guard!(|c| {
@@ -90,8 +89,8 @@ pub unsafe extern "C" fn dthrottle_config_free(config: *mut Config) {
     });
 }
 
-/// Replaces all domains, rules, dry runs and the table by those of a configuration in TOML. The
-/// clock stays. After an error nothing has changed.
+/// Replaces everything except the clock with a configuration in TOML. After an error the
+/// configuration is unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_toml(
     config: *mut Config,
@@ -108,7 +107,7 @@ pub unsafe extern "C" fn dthrottle_config_toml(
     })
 }
 
-/// The same with a configuration file in TOML.
+/// Like dthrottle_config_toml(), with a file in TOML.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_file(
     config: *mut Config,
@@ -125,8 +124,8 @@ pub unsafe extern "C" fn dthrottle_config_file(
     })
 }
 
-/// Adds a rule to a domain, which is made if it is not there; domain NULL is the default domain.
-/// A bad rate or burst is an error of dthrottle_open_config(), which says what would be right.
+/// Adds a rule to a domain, and adds the domain if it is new. If domain is NULL, to the default
+/// domain. dthrottle_open_config() reports an invalid rate or burst.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_add_rule(
     config: *mut Config,
@@ -144,8 +143,8 @@ pub unsafe extern "C" fn dthrottle_config_add_rule(
     })
 }
 
-/// Whether refusals are only counted, not enforced, in a domain, which is made if it is not
-/// there; domain NULL is every domain for which nothing else was said.
+/// Sets the dry run of a domain, and adds the domain if it is new. In dry run, refusals are counted,
+/// but every check is allowed. If domain is NULL, sets the default of all domains.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_set_dry_run(
     config: *mut Config,
@@ -165,8 +164,7 @@ pub unsafe extern "C" fn dthrottle_config_set_dry_run(
     })
 }
 
-/// Says where the buckets live. A bad name or size is an error of dthrottle_open_config(), which
-/// says what would be right.
+/// Sets the table. dthrottle_open_config() reports an invalid name or size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_set_table(
     config: *mut Config,
@@ -180,10 +178,10 @@ pub unsafe extern "C" fn dthrottle_config_set_table(
     })
 }
 
-/// Names the table, if nothing was said of whose it is: for hosts whose processes open the
-/// throttle each for itself, such as a server's workers. A bad name is told as above. In a
-/// cluster, a table of that name that has the key of another, or of none, is left alone: `name-2`
-/// or so is taken.
+/// Sets a default name of the table, used if the configuration sets neither a name nor private. For
+/// programs whose processes open the throttle separately, such as the workers of a server.
+/// dthrottle_open_config() reports an invalid name. If the table of that name belongs to another
+/// cluster or to none, a name such as "name-2" is used instead.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_name_table(
     config: *mut Config,
@@ -198,8 +196,8 @@ pub unsafe extern "C" fn dthrottle_config_name_table(
     })
 }
 
-/// How many rules a domain of the configuration has, or DTHROTTLE_ERR_DOMAIN if there is no such
-/// domain; domain NULL is the default domain.
+/// Returns the number of rules of a domain, or DTHROTTLE_ERR_DOMAIN if the configuration has no such
+/// domain. If domain is NULL, of the default domain.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_rule_count(
     config: *const Config,
@@ -215,9 +213,9 @@ pub unsafe extern "C" fn dthrottle_config_rule_count(
     })
 }
 
-/// Looks at everything that dthrottle_open_config() would look at, and opens nothing: for tests of
-/// a configuration. Reads the secret of the cluster, if it is in a file, and keeps it: a process
-/// that has given up its rights can open the throttle later. Starts no thread.
+/// Checks everything that dthrottle_open_config() checks, but opens no throttle and starts no thread.
+/// If the secret of the cluster is in a file, reads the file and keeps the secret, so that the
+/// throttle can be opened after the process has dropped its privileges.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_check(
     config: *mut Config,
@@ -227,8 +225,8 @@ pub unsafe extern "C" fn dthrottle_config_check(
     guard!(error, error_size, |c| c.handle(config)?.parts().core.prepare())
 }
 
-/// Makes throttles of this configuration run by a clock that is moved by hand. The caller keeps
-/// the clock handle, and may release it at any time.
+/// Sets a manual clock for the throttles of this configuration. The caller keeps the clock handle, and
+/// may release it at any time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_set_clock(
     config: *mut Config,
@@ -243,7 +241,7 @@ pub unsafe extern "C" fn dthrottle_config_set_clock(
 }
 
 impl Config {
-    /// No setter panics half way, so a poisoned lock is as good as any.
+    /// Locks the configuration. Ignores poisoning, because no setter can panic between two changes.
     pub(crate) fn parts(&self) -> MutexGuard<'_, Parts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -256,7 +254,7 @@ impl Rule {
             (0, 0) => rule,
             (units, 0) => rule.burst(units),
             (0, time) => rule.burst_time(Duration::from_nanos(time)),
-            _ => return Err(bad("a rule has both a burst and a burst time")),
+            _ => return Err(bad("a rule must not have both burst and burst_time_ns")),
         };
         let rule = rule.charge_refused(self.charge_refused != 0);
         Ok(match c.name(self.name, self.name_len)? {
@@ -273,13 +271,13 @@ impl Table {
             (false, None) => TableConfig::anonymous(),
             (false, Some(name)) => TableConfig::named(name),
             (true, None) => TableConfig::private(),
-            (true, Some(_)) => return Err(bad("a private table has a name")),
+            (true, Some(_)) => return Err(bad("a private table must not have a name")),
         };
         let table = match (self.tags, self.bytes) {
             (0, 0) => table,
             (tags, 0) => table.tags(tags),
             (0, bytes) => table.bytes(bytes),
-            _ => return Err(bad("a table has both a number of tags and of bytes")),
+            _ => return Err(bad("a table must not have both tags and bytes")),
         };
         let table = match c.name(self.group, self.group_len)? {
             Some(group) => table.group(group),

@@ -1,8 +1,8 @@
-//! Connections to a daemon: made when they are needed, kept for the next who asks, let go when an
-//! answer does not come in time. After a failure nobody is asked for a while.
+//! Connections to a daemon. A connection is opened when it is needed, kept for later requests, and
+//! closed when a response does not arrive in time. After a failure, no request is sent for a while.
 //!
-//! No call waits for another: a connection is taken out of its place, used, and put back. So any
-//! number of threads may ask at once, and a fork at any moment leaves a child that can go on.
+//! No call waits for another one: a call takes an idle connection, uses it, and puts it back. So any
+//! number of threads may send requests at once, and a child works after a fork at any moment.
 
 use std::io::{self, Read};
 use std::sync::Mutex;
@@ -13,22 +13,24 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::lines::is_answer;
 
-/// More than so many threads at once make a connection for each question.
+/// The most idle connections. If more threads send requests at once, each of the others opens a new
+/// connection for each request.
 const MAX_IDLE: usize = 64;
+/// The most bytes of the answers to one call.
 const LONGEST_ANSWER: usize = 1 << 20;
 
-/// How long to wait, for what.
+/// The times for which a client waits.
 #[derive(Clone, Copy)]
 pub(crate) struct Timeouts {
     /// For the answers to one call.
     pub(crate) timeout: Duration,
-    /// Before anybody is asked again, after a first failure.
+    /// After a first failure, before the next request.
     pub(crate) backoff: Duration,
-    /// The same after many.
+    /// After many failures.
     pub(crate) max_backoff: Duration,
 }
 
-/// What was counted.
+/// Counts of queries, and of failures.
 #[derive(Default)]
 pub(crate) struct Counts {
     pub(crate) asked: AtomicU64,
@@ -36,27 +38,29 @@ pub(crate) struct Counts {
     pub(crate) failures: AtomicU64,
 }
 
-/// A daemon that can be asked.
+/// The connections of a client to its daemon.
 pub(crate) struct DaemonConnections {
     address: SockAddr,
     timeouts: Timeouts,
-    /// Connections that wait. A place that is locked is passed by, never waited for.
+    /// The idle connections. A call skips a locked entry and never waits for it.
     idle: [Mutex<Option<Connection>>; MAX_IDLE],
+    /// The zero of the times below.
     began: Instant,
-    /// The present pause, in nanoseconds; 0: the last who asked was answered.
+    /// The current pause, in nanoseconds; 0 if the last request succeeded.
     pause: AtomicU64,
-    /// When the last failure was, in nanoseconds since it began, and until when nobody is asked.
+    /// The time of the last failure, in nanoseconds since `began`.
     failed_at: AtomicU64,
-    silent_until: AtomicU64,
+    /// The end of the pause, in nanoseconds since `began`. No request is sent before it.
+    paused_until: AtomicU64,
     pub(crate) counts: Counts,
 }
 
 struct Connection {
     socket: Socket,
-    /// Whose it is. A parent's connection is the parent's: two who read from it would get each
-    /// other's answers.
+    /// The process that opened it. If parent and child both read from a connection, each would get
+    /// answers to the other.
     pid: u32,
-    /// What the socket has been told.
+    /// The current timeout of the socket.
     timeout: Duration,
 }
 
@@ -69,17 +73,17 @@ impl DaemonConnections {
             began: Instant::now(),
             pause: AtomicU64::new(0),
             failed_at: AtomicU64::new(0),
-            silent_until: AtomicU64::new(0),
+            paused_until: AtomicU64::new(0),
             counts: Counts::default(),
         }
     }
 
-    /// Sends lines and gives their answers; nothing if they do not come in time, or one of them is no
-    /// daemon's. Counts either.
+    /// Sends `count` lines and returns their answers. Returns `None` during a pause, if the answers do
+    /// not arrive in time, or if one of them does not follow the protocol.
     pub(crate) fn request(&self, lines: &[u8], count: usize) -> Option<Vec<u8>> {
         let started = self.now();
-        // Relaxed, here and below: nothing else hangs on these, and a moment late is fine.
-        let answers = if started < self.silent_until.load(Ordering::Relaxed) {
+        // Relaxed, here and below: these atomics order nothing else, and may be seen late.
+        let answers = if started < self.paused_until.load(Ordering::Relaxed) {
             None
         } else {
             let answers = self.exchange(lines, count);
@@ -95,21 +99,20 @@ impl DaemonConnections {
 
     fn exchange(&self, lines: &[u8], count: usize) -> io::Result<Vec<u8>> {
         let deadline = Instant::now() + self.timeouts.timeout;
-        let kept = self.take().map(|connection| connection.exchange(lines, count, deadline));
-        let (connection, answers) = match kept {
-            // The daemon may close an idle connection to make room for others.
+        let idle = self.take_idle().map(|connection| connection.exchange(lines, count, deadline));
+        let (connection, answers) = match idle {
+            // The daemon may have closed the idle connection to accept others.
             Some(Err(error)) if is_closed(&error) => {
                 self.open()?.exchange(lines, count, deadline)?
             }
             Some(exchanged) => exchanged?,
             None => self.open()?.exchange(lines, count, deadline)?,
         };
-        // It ends with a newline.
         let mut each = answers.split(|byte| *byte == b'\n').take(count);
         if !each.all(is_answer) {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        self.keep(connection);
+        self.put_idle(connection);
         self.pause.store(0, Ordering::Relaxed);
         Ok(answers)
     }
@@ -118,26 +121,26 @@ impl DaemonConnections {
         Connection::open(&self.address, self.timeouts.timeout)
     }
 
-    fn take(&self) -> Option<Connection> {
+    fn take_idle(&self) -> Option<Connection> {
         let pid = std::process::id();
-        let free = self.idle.iter().filter_map(|place| place.try_lock().ok()?.take());
-        // A parent's is closed here, which the parent does not notice.
+        let free = self.idle.iter().filter_map(|entry| entry.try_lock().ok()?.take());
+        // Connections of the parent are dropped, which closes them only in this process.
         free.into_iter().find(|connection| connection.pid == pid)
     }
 
-    fn keep(&self, connection: Connection) {
-        for place in &self.idle {
-            if let Ok(mut place) = place.try_lock()
-                && place.is_none()
+    fn put_idle(&self, connection: Connection) {
+        for entry in &self.idle {
+            if let Ok(mut entry) = entry.try_lock()
+                && entry.is_none()
             {
-                *place = Some(connection);
+                *entry = Some(connection);
                 return;
             }
         }
     }
 
-    /// Lets go of all connections that wait, for the daemon behind them may be gone, and asks
-    /// nobody for a while: twice as long as before, but once for all who failed together.
+    /// Closes all idle connections, because the daemon may have ended, and starts a pause. Each
+    /// pause is twice as long as the one before. Requests that fail together start only one pause.
     #[cold]
     fn fail(&self, started: u64) {
         self.counts.failures.fetch_add(1, Ordering::Relaxed);
@@ -145,12 +148,12 @@ impl DaemonConnections {
         if started < self.failed_at.swap(now, Ordering::Relaxed) {
             return;
         }
-        self.idle.iter().for_each(|place| drop(place.try_lock().map(|mut place| place.take())));
+        self.idle.iter().for_each(|entry| drop(entry.try_lock().map(|mut entry| entry.take())));
         let pause = Duration::from_nanos(self.pause.load(Ordering::Relaxed)).saturating_mul(2);
         let pause = pause.max(self.timeouts.backoff).min(self.timeouts.max_backoff);
         let pause = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
         self.pause.store(pause, Ordering::Relaxed);
-        self.silent_until.store(now.saturating_add(pause), Ordering::Relaxed);
+        self.paused_until.store(now.saturating_add(pause), Ordering::Relaxed);
     }
 
     fn now(&self) -> u64 {
@@ -161,7 +164,7 @@ impl DaemonConnections {
 impl Connection {
     fn open(address: &SockAddr, timeout: Duration) -> io::Result<Connection> {
         let socket = Socket::new(Domain::from(i32::from(address.family())), Type::STREAM, None)?;
-        // At once an error when a Unix socket has no room for one more that waits.
+        // For a Unix socket with a full backlog, this fails immediately.
         socket.connect_timeout(address, timeout)?;
         if !address.is_unix() {
             socket.set_tcp_nodelay(true)?;
@@ -171,7 +174,7 @@ impl Connection {
         Ok(Connection { socket, pid: std::process::id(), timeout })
     }
 
-    /// Sends lines and reads as many answers. The connection is dropped if that fails.
+    /// Sends lines and reads `count` answers. Drops the connection after an error.
     fn exchange(
         mut self,
         lines: &[u8],
@@ -185,7 +188,7 @@ impl Connection {
 
     fn send(&mut self, mut lines: &[u8], deadline: Instant) -> io::Result<()> {
         while !lines.is_empty() {
-            self.in_time(deadline)?;
+            self.set_timeouts(deadline)?;
             match self.socket.send_with_flags(lines, NO_SIGNAL) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(sent) => lines = &lines[sent..],
@@ -196,13 +199,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads so many lines.
+    /// Reads `count` lines.
     fn receive(&mut self, count: usize, deadline: Instant) -> io::Result<Vec<u8>> {
         let mut answers = Vec::new();
         let mut found = 0;
         let mut part = [0; 1024];
         while found < count {
-            self.in_time(deadline)?;
+            self.set_timeouts(deadline)?;
             match self.socket.read(&mut part) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(read) => {
@@ -216,21 +219,21 @@ impl Connection {
                 return Err(io::ErrorKind::InvalidData.into());
             }
         }
-        // More than was asked for: what follows would be nobody's.
+        // Bytes after the last answer would be taken for the answer to the next request.
         match found == count && answers.ends_with(b"\n") {
             true => Ok(answers),
             false => Err(io::ErrorKind::InvalidData.into()),
         }
     }
 
-    /// Sees to it that the next call ends by the deadline. Most need one call and nothing new: the
-    /// time that the socket was told at first is the time of a whole exchange.
-    fn in_time(&mut self, deadline: Instant) -> io::Result<()> {
+    /// Sets the timeouts of the socket so that the next system call ends before the deadline. Most
+    /// exchanges need no change, because the initial timeout is the time of a whole exchange.
+    fn set_timeouts(&mut self, deadline: Instant) -> io::Result<()> {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        // A little more than is left is as good, and saves two calls of the system.
+        // A timeout of up to twice the remaining time is accurate enough, and saves two system calls.
         if left > self.timeout || left < self.timeout / 2 {
             self.socket.set_read_timeout(Some(left))?;
             self.socket.set_write_timeout(Some(left))?;
@@ -240,15 +243,15 @@ impl Connection {
     }
 }
 
-/// Whether the other end has closed the connection.
+/// Returns true if the other end has closed the connection.
 fn is_closed(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
 }
 
-/// A daemon that is gone must not end the program that asks it.
+/// Writing to a daemon that has ended must not raise SIGPIPE, which would end the program.
 #[cfg(not(any(target_vendor = "apple", windows)))]
 const NO_SIGNAL: std::ffi::c_int = libc::MSG_NOSIGNAL;
-/// There socket2 tells the socket.
+/// On these systems socket2 sets an option of the socket instead.
 #[cfg(any(target_vendor = "apple", windows))]
 const NO_SIGNAL: std::ffi::c_int = 0;

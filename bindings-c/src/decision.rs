@@ -1,4 +1,4 @@
-//! Every call about a tag: the question, the answer, and the answer when something went wrong.
+//! The calls about a tag: check, peek, allow, refund, reset and charge.
 
 use std::ffi::c_void;
 use std::time::Duration;
@@ -10,28 +10,30 @@ use crate::ffi::{Caller, Flag, VersionedStruct, ns};
 use crate::guard::catch_panic;
 use crate::records::Decision;
 
-/// What a check asks for. Begin with DTHROTTLE_CHECK_OPTIONS_INIT, which asks for one unit, now.
+/// Options of a check. Begin with DTHROTTLE_CHECK_OPTIONS_INIT: one unit, without a delay.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CheckOptions {
     /// sizeof(dthrottle_check_options_t).
     pub size: usize,
-    /// Take as many units as there are, if not all; the decision's granted says how many.
+    /// If the bucket has fewer units than cost, take those that it has. granted of the decision is
+    /// their number.
     pub partial: Flag,
-    /// Units.
+    /// Units that the check takes.
     pub cost: u64,
-    /// Be allowed also when the turn comes within this time. The units are taken at once, and
-    /// the decision's delay_ns says how long to wait. Who gives up calls dthrottle_refund().
+    /// Also allow the check if the units become available within this time. They are taken at once.
+    /// delay_ns of the decision is the time to wait before proceeding. A caller that does not wait
+    /// calls dthrottle_refund().
     pub max_delay_ns: u64,
-    /// 1: allow a cost above the burst. The check then needs a full bucket of that rule and leaves
-    /// it in debt, in one atomic step. Has no effect together with partial.
+    /// If 1, allow a cost above the burst. The check then needs a full bucket and leaves it in debt,
+    /// in one atomic step. Has no effect together with partial.
     pub allow_debt: u64,
 }
 
-/// How many tags of a batch are given to the core at a time: no fewer than it looks up together.
+/// How many tags are passed to the core at a time. At least the number that it looks up together.
 const PART: usize = 256;
 
-/// Asks for cost units, and takes them if they pass.
+/// Checks a tag, and takes cost units if the check is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_check(
     domain: *const Domain,
@@ -51,7 +53,7 @@ pub unsafe extern "C" fn dthrottle_check(
     ))
 }
 
-/// Checks a tag with these options.
+/// Checks a tag with options, and takes the units if the check is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_check_with(
     domain: *const Domain,
@@ -71,7 +73,7 @@ pub unsafe extern "C" fn dthrottle_check_with(
     ))
 }
 
-/// The decision that dthrottle_check() would give. Takes nothing.
+/// Like dthrottle_check(), but takes no units.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_peek(
     domain: *const Domain,
@@ -91,7 +93,7 @@ pub unsafe extern "C" fn dthrottle_peek(
     ))
 }
 
-/// The decision that dthrottle_check_with() would give. Takes nothing.
+/// Like dthrottle_check_with(), but takes no units.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_peek_with(
     domain: *const Domain,
@@ -111,8 +113,9 @@ pub unsafe extern "C" fn dthrottle_peek_with(
     ))
 }
 
-/// Asks for cost units, and takes them if they pass: 1 allowed, 0 refused, negative a status. So
-/// "if (dthrottle_allow(...))" goes on also after an error.
+/// Checks a tag, and takes cost units if the check is allowed. Returns 1 if it is allowed, 0 if it is
+/// refused, and a negative status after an error. So "if (dthrottle_allow(...))" is also true after
+/// an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_allow(
     domain: *const Domain,
@@ -126,9 +129,9 @@ pub unsafe extern "C" fn dthrottle_allow(
     })
 }
 
-/// Asks for one unit for each of count tags in turn, and takes what passes: as so many calls of
-/// dthrottle_allow(), but faster where tags are many. allowed has room for count answers. All
-/// pointers are looked at before anything is taken; after an error, what is not known is allowed.
+/// Checks one unit for each of count tags, like count calls of dthrottle_allow(), but faster if there
+/// are many buckets. Writes count results to allowed. If a pointer is invalid, no units are taken.
+/// After an error, tags without a result are allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_allow_many(
     domain: *const Domain,
@@ -144,8 +147,8 @@ pub unsafe extern "C" fn dthrottle_allow_many(
     })
 }
 
-/// Gives cost units back to every rule: for work that was not done after all, or a wait that was
-/// given up. A bucket never rises above its burst.
+/// Gives cost units back to every rule, for example if the work was not done or the caller did not
+/// wait. A bucket never rises above its burst.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_refund(
     domain: *const Domain,
@@ -159,7 +162,7 @@ pub unsafe extern "C" fn dthrottle_refund(
     })
 }
 
-/// Fills the tag's bucket of every rule.
+/// Fills the bucket of the tag in every rule.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_reset(
     domain: *const Domain,
@@ -172,8 +175,8 @@ pub unsafe extern "C" fn dthrottle_reset(
     })
 }
 
-/// Charges units that were used elsewhere, the first of them age_ns ago, without asking. May take
-/// a bucket below zero.
+/// Charges cost units that were used elsewhere age_ns ago, without a check. Peers are not told. The
+/// balance of a bucket may become negative.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_charge_local(
     domain: *const Domain,
@@ -188,8 +191,9 @@ pub unsafe extern "C" fn dthrottle_charge_local(
     })
 }
 
-/// Charges units that were used here, without asking, and tells peers. May take a bucket below zero:
-/// debt_ns, unless it is NULL, gets the time until none of the tag's buckets is.
+/// Charges cost units that were used on this node, without a check, and reports them to peers. The
+/// balance of a bucket may become negative. debt_ns, unless it is NULL, receives the time until no
+/// bucket of the tag is negative.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_charge(
     domain: *const Domain,
@@ -204,7 +208,8 @@ pub unsafe extern "C" fn dthrottle_charge(
     })
 }
 
-/// Asks the core in parts that fit the stack, once also for no tags at all.
+/// Passes the tags to the core in parts that fit on the stack. Calls it once if there are no tags, so
+/// that a closed throttle is still an error.
 fn allow_many<'a>(
     domain: &Domain,
     mut tags: impl Iterator<Item = &'a [u8]>,
@@ -222,21 +227,21 @@ fn allow_many<'a>(
     }
 }
 
-/// Puts the answer to a question into `out`. Whatever goes wrong, even a panic: if there is room
-/// for an answer, it is yes.
+/// Runs a check and writes its decision to `out`. If the check fails or panics, the decision is
+/// allowed.
 fn decide(
     c: &Caller,
     out: *mut Decision,
     options: impl FnOnce() -> Result<CheckOptions>,
-    question: impl FnOnce(dthrottle_core::CheckOptions) -> Result<dthrottle_core::Decision>,
+    check: impl FnOnce(dthrottle_core::CheckOptions) -> Result<dthrottle_core::Decision>,
 ) -> Result<()> {
-    // First, so that nothing is taken for a caller who could not be told.
+    // First, so that no units are taken if the decision cannot be written.
     let out = c.out_struct(out)?;
     let mut cost = 0;
     let decision = catch_panic(|| {
         let options = options()?;
         cost = options.cost;
-        question(options.into())
+        check(options.into())
     });
     let answer = match &decision {
         Ok(decision) => *decision,
@@ -267,7 +272,7 @@ impl From<CheckOptions> for dthrottle_core::CheckOptions {
     }
 }
 
-/// What header fields are written from.
+/// For header fields, which are computed from a decision.
 impl From<Decision> for dthrottle_core::Decision {
     fn from(decision: Decision) -> dthrottle_core::Decision {
         let time = Duration::from_nanos;
@@ -298,19 +303,19 @@ mod tests {
         Decision { allowed: 0, rule: 3, limit: 1, ..open }
     }
 
-    /// Asks for 5 units.
-    fn decided(
+    /// Runs a check of 5 units.
+    fn decide_five(
         out: &mut Decision,
-        question: impl FnOnce(dthrottle_core::CheckOptions) -> Result<dthrottle_core::Decision>,
+        check: impl FnOnce(dthrottle_core::CheckOptions) -> Result<dthrottle_core::Decision>,
     ) -> i32 {
         let c = Caller::in_test();
-        run_export(|| decide(&c, out, || Ok(CheckOptions::cost(5)), question))
+        run_export(|| decide(&c, out, || Ok(CheckOptions::cost(5)), check))
     }
 
     #[test]
-    fn an_answer_is_filled_in() {
+    fn a_decision_is_written_to_the_caller() {
         let mut out = refused();
-        let status = decided(&mut out, |options| {
+        let status = decide_five(&mut out, |options| {
             assert_eq!(options, dthrottle_core::CheckOptions::cost(5));
             let mut answer = dthrottle_core::Decision::unlimited(0);
             answer.allowed = false;
@@ -323,36 +328,36 @@ mod tests {
     }
 
     #[test]
-    fn an_error_leaves_the_decision_open() {
+    fn a_failed_check_writes_an_allowed_decision() {
         let mut out = refused();
-        let status = decided(&mut out, |_| Err(Error::new(ErrorKind::Closed, "closed")));
+        let status = decide_five(&mut out, |_| Err(Error::new(ErrorKind::Closed, "closed")));
         assert_eq!(status, DTHROTTLE_ERR_CLOSED);
         assert_eq!((out.allowed, out.rule, out.granted), (1, -1, 5));
     }
 
     #[test]
-    fn a_panic_leaves_the_decision_open() {
+    fn a_check_that_panics_writes_an_allowed_decision() {
         let mut out = refused();
-        let status = decided(&mut out, |_| panic!("wanted by a test"));
+        let status = decide_five(&mut out, |_| panic!("the test panics"));
         assert_eq!(status, DTHROTTLE_ERR_INTERNAL);
         assert_eq!((out.allowed, out.rule, out.granted), (1, -1, 5));
         assert_eq!(out.limit, dthrottle_core::UNLIMITED);
     }
 
     #[test]
-    fn nothing_is_asked_without_room_for_the_answer() {
+    fn no_check_runs_if_the_decision_cannot_be_written() {
         let c = Caller::in_test();
         let mut small = Decision { size: Decision::MIN_SIZE - 1, ..refused() };
         for out in [std::ptr::null_mut(), &raw mut small] {
-            let asked = |_| -> Result<dthrottle_core::Decision> { panic!("asked") };
-            let error = decide(&c, out, || Ok(CheckOptions::cost(1)), asked).unwrap_err();
+            let check = |_| -> Result<dthrottle_core::Decision> { panic!("the check ran") };
+            let error = decide(&c, out, || Ok(CheckOptions::cost(1)), check).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Argument);
         }
         assert_eq!(small.allowed, 0);
     }
 
     #[test]
-    fn the_header_has_every_field() {
+    fn the_header_contains_every_field_of_a_decision() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../include/dthrottle.h");
         let header = std::fs::read_to_string(path).unwrap();
         for end in ["} dthrottle_decision_t;", "} dthrottle_client_decision_t;"] {

@@ -1,4 +1,4 @@
-//! Domain handles, and what can be asked of a domain's make-up.
+//! Domain handles, and the names and limits of their rules.
 
 use std::ffi::{CString, c_char, c_void};
 use std::ops::Deref;
@@ -11,18 +11,18 @@ use crate::ffi::{at, bad};
 use crate::throttle::Throttle;
 use crate::web::KINDS;
 
-/// A domain of a throttle: resolved once by its name, then asked at every check. Made by
+/// A domain of a throttle. Look it up once by its name, and use the handle for every check. Made by
 /// dthrottle_domain(), released by dthrottle_domain_free().
 pub struct Domain {
     core: dthrottle_core::Domain,
-    /// The names, as C wants them.
+    /// Names as C strings.
     name: CString,
     rule_names: Vec<CString>,
-    /// Writers of header fields, by their kind: made by the first response.
+    /// Writers of header fields, by their kind. The first response of a kind makes the writer.
     pub(crate) headers: [OnceLock<Headers>; KINDS.len()],
 }
 
-/// Resolves a domain by its name; name NULL and name_len 0 is the default domain.
+/// Looks up a domain by its name. If name is NULL and name_len 0, the default domain. Returns
 /// DTHROTTLE_ERR_DOMAIN if the throttle has no such domain.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_domain(
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn dthrottle_domain(
     })
 }
 
-/// Releases a domain handle; NULL is fine. The domain itself goes on.
+/// Releases a domain handle. NULL is allowed. The domain itself is not affected.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_domain_free(domain: *mut Domain) {
     guard!(|c| {
@@ -53,30 +53,31 @@ pub unsafe extern "C" fn dthrottle_domain_free(domain: *mut Domain) {
     });
 }
 
-/// The domain's name, or NULL without a domain. Lives as long as the handle.
+/// Returns the name of a domain, or NULL if the handle is NULL. The string is valid until the handle
+/// is released.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_domain_name(domain: *const Domain) -> *const c_char {
     guard!(|c| Ok(c.handle(domain)?.name.as_ptr()))
 }
 
-/// Whether nothing is refused or told to wait in this domain, only counted: 1, 0, or a negative
-/// status.
+/// Returns 1 if the domain is in dry run, else 0, or a negative status. In dry run, refusals and
+/// delays are counted, but every check is allowed at once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_domain_is_dry_run(domain: *const Domain) -> i32 {
     guard!(|c| Ok(c.handle(domain)?.core.is_dry_run()))
 }
 
-/// How many rules the domain has, or a negative status.
+/// Returns the number of rules of the domain, or a negative status.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_rule_count(domain: *const Domain) -> i32 {
     guard!(|c| {
         let count = c.handle(domain)?.core.rules().len();
-        i32::try_from(count).map_err(|_| bad("too many rules"))
+        i32::try_from(count).map_err(|_| bad("the domain must have at most INT32_MAX rules"))
     })
 }
 
-/// The name of a rule by its index from 0, as in a decision; NULL if there is no such rule, as for
-/// -1. Lives as long as the handle.
+/// Returns the name of a rule by its index from 0, as in a decision, or NULL if there is no such rule,
+/// for example for -1. The string is valid until the handle is released.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_rule_name(domain: *const Domain, index: i32) -> *const c_char {
     guard!(|c| {
@@ -85,7 +86,7 @@ pub unsafe extern "C" fn dthrottle_rule_name(domain: *const Domain, index: i32) 
     })
 }
 
-/// The burst of a rule by its index from 0, as in a decision; 0 if there is no such rule.
+/// Returns the burst of a rule by its index from 0, as in a decision, or 0 if there is no such rule.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_rule_limit(domain: *const Domain, index: i32) -> u64 {
     guard!(|c| {
@@ -94,8 +95,8 @@ pub unsafe extern "C" fn dthrottle_rule_limit(domain: *const Domain, index: i32)
     })
 }
 
-/// The nanoseconds in which an empty bucket of a rule fills, by the rule's index from 0; 0 if there
-/// is no such rule.
+/// Returns the time in which an empty bucket of a rule fills, in nanoseconds, by the index of the
+/// rule from 0. Returns 0 if there is no such rule.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_rule_window(domain: *const Domain, index: i32) -> u64 {
     guard!(|c| {
@@ -136,7 +137,7 @@ impl Domain {
     }
 }
 
-/// All calls about a tag are the core's.
+/// The calls about a tag are those of the core.
 impl Deref for Domain {
     type Target = dthrottle_core::Domain;
 
@@ -145,7 +146,7 @@ impl Deref for Domain {
     }
 }
 
-/// The core accepts no name with a control character, so there is no NUL in it.
+/// Makes a C string. The core accepts no control characters in names, so there is no NUL.
 fn c_string(name: &str) -> Result<CString> {
-    CString::new(name).map_err(|_| Error::new(ErrorKind::Internal, "a name with NUL"))
+    CString::new(name).map_err(|_| Error::new(ErrorKind::Internal, "a name contains a NUL"))
 }

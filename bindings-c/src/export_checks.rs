@@ -1,10 +1,10 @@
-//! Reads the source of this crate, to see that every export has the one shape that lets neither a
-//! null pointer nor a panic pass, and that unsafe code has one home.
+//! Tests that read the source of this crate. They check that the body of every export is `guard!`,
+//! and that only `ffi.rs` contains unsafe code.
 
 use std::fs;
 use std::path::PathBuf;
 
-/// The files of this crate and their text, without tests and comments.
+/// Returns the name and text of each file of this crate, without tests and comments.
 fn sources() -> Vec<(String, String)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src");
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -19,7 +19,7 @@ fn sources() -> Vec<(String, String)> {
     files.iter().map(|path| (name(path), text(path))).collect()
 }
 
-/// The exports of a text: the lines before each, its name, and its body.
+/// Returns the exports of a text: the text before each, its name, and its body.
 fn exports(text: &str) -> Vec<(&str, &str, &str)> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("extern \"C\" fn ") {
@@ -27,22 +27,22 @@ fn exports(text: &str) -> Vec<(&str, &str, &str)> {
         let rest = &text[at + "extern \"C\" fn ".len()..];
         let name = rest.split('(').next().unwrap();
         let body = &rest[rest.find('{').unwrap() + 1..];
-        // As rustfmt leaves it: the closing brace is alone at the start of a line.
+        // rustfmt puts the closing brace alone at the start of a line.
         let body = &body[..body.find("\n}").unwrap()];
         found.push((before, name, body.trim()));
     }
     found
 }
 
-/// What is wrong with the exports of a text.
-fn faults(text: &str) -> Vec<String> {
-    let mut faults = Vec::new();
+/// Returns what is wrong with the exports of a text.
+fn problems(text: &str) -> Vec<String> {
+    let mut problems = Vec::new();
     for (before, name, body) in exports(text) {
         if !name.starts_with("dthrottle_") {
-            faults.push(format!("{name}: a name of C begins with dthrottle_"));
+            problems.push(format!("{name}: the name of an export must begin with dthrottle_"));
         }
         if !before.ends_with("#[unsafe(no_mangle)]\npub unsafe ") {
-            faults.push(format!("{name}: not `#[unsafe(no_mangle)] pub unsafe`"));
+            problems.push(format!("{name}: must be `#[unsafe(no_mangle)] pub unsafe`"));
         }
         let mut depth = 0;
         let whole = body.trim_end_matches(';');
@@ -51,41 +51,41 @@ fn faults(text: &str) -> Vec<String> {
             c == ')' && depth == 0
         });
         if !body.starts_with("guard!(") || end != Some(whole.len() - 1) {
-            faults.push(format!("{name}: its body is not one guard!(..)"));
+            problems.push(format!("{name}: the body must be one guard!(..)"));
         }
     }
-    faults
+    problems
 }
 
 #[test]
-fn every_export_is_guarded() {
+fn every_export_has_guard_as_its_body() {
     let mut count = 0;
     for (file, text) in sources() {
-        assert_eq!(faults(&text), Vec::<String>::new(), "{file}");
+        assert_eq!(problems(&text), Vec::<String>::new(), "{file}");
         count += exports(&text).len();
         let guards = text.matches("guard!(").count();
-        assert_eq!(guards, exports(&text).len(), "{file}: guard! outside of an export");
+        assert_eq!(guards, exports(&text).len(), "{file}: guard! is used outside of an export");
     }
-    assert!(count >= 32, "only {count} exports found");
+    assert!(count >= 32, "found only {count} exports");
 }
 
 #[test]
-fn unsafe_code_is_in_one_file() {
+fn only_ffi_contains_unsafe_code() {
     for (file, text) in sources().iter().filter(|(file, _)| file != "ffi.rs") {
         for word in ["unsafe {", "unsafe impl", "unsafe fn", "unsafe trait"] {
-            assert!(!text.contains(word), "{file} has `{word}`");
+            assert!(!text.contains(word), "{file} must not contain `{word}`");
         }
     }
 }
 
 #[test]
-fn exports_without_the_shape_are_found() {
+fn the_check_finds_exports_without_guard() {
     let export =
         |head: &str, body: &str| format!("{head}extern \"C\" fn dthrottle_x() {{{body}\n}}");
     let head = "#[unsafe(no_mangle)]\npub unsafe ";
     let good = "\n    guard!(|c| {\n        Ok(())\n    })";
-    assert_eq!(faults(&export(head, good)), Vec::<String>::new());
-    assert_eq!(faults(&export(head, &format!("{good};"))), Vec::<String>::new());
+    assert_eq!(problems(&export(head, good)), Vec::<String>::new());
+    assert_eq!(problems(&export(head, &format!("{good};"))), Vec::<String>::new());
 
     let unguarded = [
         "\n    0",
@@ -96,12 +96,12 @@ fn exports_without_the_shape_are_found() {
         "",
     ];
     for body in unguarded {
-        let found = faults(&export(head, body));
-        assert_eq!(found, ["dthrottle_x: its body is not one guard!(..)"], "{body}");
+        let found = problems(&export(head, body));
+        assert_eq!(found, ["dthrottle_x: the body must be one guard!(..)"], "{body}");
     }
     for head in ["pub unsafe ", "#[unsafe(no_mangle)]\npub ", "#[unsafe(no_mangle)]\nunsafe "] {
-        assert_eq!(faults(&export(head, good)).len(), 1, "{head}");
+        assert_eq!(problems(&export(head, good)).len(), 1, "{head}");
     }
     let odd = export(head, good).replace("dthrottle_x", "x");
-    assert_eq!(faults(&odd), ["x: a name of C begins with dthrottle_"]);
+    assert_eq!(problems(&odd), ["x: the name of an export must begin with dthrottle_"]);
 }

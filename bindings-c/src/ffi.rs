@@ -1,7 +1,7 @@
-//! Every pointer that C gives or gets, and all unsafe code of this crate.
+//! Reads and writes every pointer that C passes. Contains all unsafe code of this crate.
 //!
-//! An export's body is `guard!(|c| ..)`. `c`, the [`Caller`], is the only way from a pointer to
-//! what it points at, and answers an `argument` error where it can see that there is no way.
+//! The body of an export is `guard!(|c| ..)`. Only `c`, the [`Caller`], can dereference a pointer.
+//! It returns an `argument` error if it can see that the pointer is invalid.
 
 use std::ffi::{c_char, c_void};
 use std::marker::PhantomData;
@@ -21,18 +21,18 @@ use crate::middleware::Request;
 use crate::tables::TableInfo;
 use crate::web::Response;
 
-/// A `bool` of C. A byte here, because C may hand over any byte.
+/// A C `bool`. A byte in Rust, because a C caller may pass any byte.
 pub(crate) type Flag = u8;
 
-/// The body of every export, and of nothing else (`export_checks.rs` reads the source for it).
+/// The body of every export. `export_checks.rs` checks that no other code uses this macro.
 macro_rules! guard {
     (|$caller:ident| $body:expr) => {{
-        // SAFETY: this is the body of an export; whoever calls it promises what the header asks.
+        // SAFETY: this is the body of an export, and its caller keeps the promises of the header.
         let caller = unsafe { $crate::ffi::Caller::new() };
         let $caller = &caller;
         $crate::guard::run_export(|| $body)
     }};
-    // With a buffer for the text of the error.
+    // For exports with a buffer for the error message.
     ($error:ident, $error_size:ident, |$caller:ident| $body:expr) => {{
         // SAFETY: as above.
         let caller = unsafe { $crate::ffi::Caller::new() };
@@ -45,56 +45,57 @@ macro_rules! guard {
     }};
 }
 
-/// The promises of the caller of one export, as the head of the header states them: what is not
-/// NULL points at what the export says, for as long as the call lasts; a handle comes from the
-/// call that makes such handles and was not released; nothing that is written to is used by
-/// another thread meanwhile.
+/// Stands for the promises that the caller of one export makes, as the start of the header states
+/// them. A pointer that is not NULL points to what the export expects until the call ends. A handle
+/// was made by the matching call and was not released. No other thread uses memory that the call
+/// writes.
 pub(crate) struct Caller(());
 
 impl Caller {
     /// # Safety
     ///
-    /// To be called by an export, which gives it only what its own caller gave.
+    /// Only an export may call this, and it may pass only pointers that its own caller passed.
     pub(crate) unsafe fn new() -> Caller {
         Caller(())
     }
 
-    /// What a handle stands for.
+    /// Returns the value behind a handle.
     pub(crate) fn handle<T>(&self, handle: *const T) -> Result<&T> {
         if handle.is_null() || !handle.is_aligned() {
-            return Err(bad("a handle is NULL or not a handle"));
+            return Err(bad("a handle must not be NULL, and must come from the library"));
         }
-        // SAFETY: the caller promises that the handle is one of ours and alive until the call
-        // ends, which `self` does not outlive. Handles are only ever shared.
+        // SAFETY: the caller promises that this library made the handle, and that it is valid until
+        // the call ends. `self` does not outlive the call. Handles are only used as shared
+        // references.
         Ok(unsafe { &*handle })
     }
 
-    /// Any bytes.
+    /// Returns the bytes of a pointer and a length.
     pub(crate) fn bytes(&self, start: *const c_void, len: usize) -> Result<&[u8]> {
         if len == 0 {
             return Ok(&[]);
         }
         if start.is_null() {
-            return Err(bad("a string is NULL but has a length"));
+            return Err(bad("a string that is NULL must have the length 0"));
         }
         if isize::try_from(len).is_err() {
-            return Err(bad("a length is more than memory can hold"));
+            return Err(bad("a length must be at most PTRDIFF_MAX"));
         }
-        // SAFETY: the caller promises `len` bytes that nobody changes until the call ends.
+        // SAFETY: the caller promises `len` bytes, which no thread changes until the call ends.
         Ok(unsafe { slice::from_raw_parts(start.cast(), len) })
     }
 
-    /// As many values as the caller says.
+    /// Returns the values of an array.
     fn list<T: Copy>(&self, start: *const T, count: usize) -> Result<&[T]> {
         if count == 0 {
             return Ok(&[]);
         }
         self.check_list(start, count)?;
-        // SAFETY: the caller promises `count` of them, which nobody changes until the call ends.
+        // SAFETY: the caller promises `count` values, which no thread changes until the call ends.
         Ok(unsafe { slice::from_raw_parts(start, count) })
     }
 
-    /// Tags, all looked at before the first is used.
+    /// Returns the tags of two arrays. Checks all pointers before it returns the first tag.
     pub(crate) fn tags(
         &self,
         starts: *const *const c_void,
@@ -103,64 +104,69 @@ impl Caller {
     ) -> Result<impl Iterator<Item = &[u8]> + Clone> {
         let pairs = self.list(starts, count)?.iter().zip(self.list(lens, count)?);
         pairs.clone().try_for_each(|(start, len)| self.bytes(*start, *len).map(drop))?;
-        // None of them is an error any more.
+        // All of them were checked above, so none is an error here.
         Ok(pairs.map(|(start, len)| self.bytes(*start, *len).unwrap_or_default()))
     }
 
-    /// Room for as many answers, all of them yes until they are known.
-    #[expect(clippy::mut_from_ref, reason = "the memory is the caller's, and given out once")]
+    /// Returns an array for the results of checks. All are set to true, so that the checks that are
+    /// not made fail open.
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the memory belongs to the caller, and each call borrows it once"
+    )]
     pub(crate) fn out_flags(&self, start: *mut Flag, count: usize) -> Result<&mut [bool]> {
         if count == 0 {
             return Ok(&mut []);
         }
         self.check_list(start, count)?;
-        // SAFETY: the caller promises room for `count` of them.
+        // SAFETY: the caller promises memory for `count` flags.
         unsafe { ptr::write_bytes(start, 1, count) };
-        // SAFETY: as above, and that nobody else uses them until the call ends; each is a 1.
+        // SAFETY: as above. No other thread uses them until the call ends, and each is a valid
+        // `bool`, 1.
         Ok(unsafe { slice::from_raw_parts_mut(start.cast(), count) })
     }
 
     fn check_list<T>(&self, start: *const T, count: usize) -> Result<()> {
         if start.is_null() || !start.is_aligned() {
-            return Err(bad("a list is NULL or not aligned"));
+            return Err(bad("an array must not be NULL, and must be aligned"));
         }
         match count.checked_mul(size_of::<T>()).map(isize::try_from) {
             Some(Ok(_)) => Ok(()),
-            _ => Err(bad("a count is more than memory can hold")),
+            _ => Err(bad("the size of an array must be at most PTRDIFF_MAX")),
         }
     }
 
-    /// Bytes that are text.
+    /// Returns a string as UTF-8.
     pub(crate) fn text(&self, start: *const c_char, len: usize) -> Result<&str> {
         let bytes = self.bytes(start.cast(), len)?;
-        str::from_utf8(bytes).map_err(|_| bad("a text is not UTF-8"))
+        str::from_utf8(bytes).map_err(|_| bad("a string must be UTF-8"))
     }
 
-    /// Text that may be left out: NULL.
+    /// Returns an optional string: `None` if it is NULL.
     pub(crate) fn name(&self, start: *const c_char, len: usize) -> Result<Option<&str>> {
         let text = self.text(start, len)?;
         Ok((!start.is_null()).then_some(text))
     }
 
-    /// A struct that the caller filled in.
+    /// Copies a struct that the caller filled in. Fields that the caller does not know are zero.
     pub(crate) fn read<T: VersionedStruct>(&self, from: *const T) -> Result<T> {
         let size = self.size_of(from)?.min(size_of::<T>());
         let mut value = MaybeUninit::<T>::zeroed();
-        // SAFETY: the caller promises that `from` has as many bytes as its size says, of which
-        // this is no more; `value` is as large; and the two are not the same.
+        // SAFETY: the caller promises that `from` has as many bytes as its `size` says, and `size`
+        // is at most that. `value` has at least as many, and the two do not overlap.
         unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), value.as_mut_ptr().cast(), size) };
-        // SAFETY: all bits are fine for a `T`, and all were set.
+        // SAFETY: any bits are a valid `T`, and all of them were set.
         Ok(unsafe { value.assume_init() })
     }
 
-    /// Room for a struct that the caller wants filled in.
+    /// Returns a struct that the export fills in for the caller.
     pub(crate) fn out_struct<T: VersionedStruct>(&self, to: *mut T) -> Result<OutStruct<'_, T>> {
         let size = self.size_of(to)?;
         Ok(OutStruct { to, size, caller: PhantomData })
     }
 
-    /// Room for as many structs that the caller wants filled in, one after the other. All are as
-    /// large as the first says.
+    /// Returns an array of structs that the export fills in for the caller. All of them have the
+    /// size that the first one states.
     pub(crate) fn out_structs<T: VersionedStruct>(
         &self,
         to: *mut T,
@@ -169,7 +175,7 @@ impl Caller {
         let size = if count == 0 { 0 } else { self.size_of(to)? };
         match count.checked_mul(size).map(isize::try_from) {
             Some(Ok(_)) => {}
-            _ => return Err(bad("a count is more than memory can hold")),
+            _ => return Err(bad("the size of an array must be at most PTRDIFF_MAX")),
         }
         let out =
             move |at| OutStruct { to: to.wrapping_byte_add(at * size), size, caller: PhantomData };
@@ -178,47 +184,48 @@ impl Caller {
 
     fn size_of<T: VersionedStruct>(&self, at: *const T) -> Result<usize> {
         if at.is_null() {
-            return Err(bad("a struct is NULL"));
+            return Err(bad("a struct must not be NULL"));
         }
-        // SAFETY: the caller promises a struct, and every struct that grows begins with its size.
+        // SAFETY: the caller promises a struct, and every versioned struct begins with its size.
         let size = unsafe { at.cast::<usize>().read_unaligned() };
         if size < T::MIN_SIZE {
-            return Err(bad("the size of a struct is not set"));
+            return Err(bad("the size of a struct must be set; begin with its INIT macro"));
         }
         Ok(size)
     }
 
-    /// Where a new handle goes. It is NULL until there is one.
+    /// Returns the place of a new handle, which is NULL until `OutHandle::set`.
     pub(crate) fn out_handle<T>(&self, to: *mut *mut T) -> Result<OutHandle<'_, T>> {
         let out = OutHandle { to, caller: PhantomData };
         self.store(to, ptr::null_mut())?;
         Ok(out)
     }
 
-    /// Writes a value where the caller wants it.
+    /// Writes a result to the memory of the caller.
     pub(crate) fn store<T>(&self, to: *mut T, value: T) -> Result<()> {
         if to.is_null() {
-            return Err(bad("a pointer for the answer is NULL"));
+            return Err(bad("a pointer to a result must not be NULL"));
         }
-        // SAFETY: the caller promises room for a `T`.
+        // SAFETY: the caller promises memory for a `T`.
         unsafe { to.write_unaligned(value) };
         Ok(())
     }
 
-    /// Takes a handle back, to be dropped; none if it is NULL.
+    /// Takes a handle back, so that its value can be dropped. `None` if it is NULL.
     pub(crate) fn take_handle<T>(&self, handle: *mut T) -> Result<Option<Box<T>>> {
         if handle.is_null() {
             return Ok(None);
         }
         if !handle.is_aligned() {
-            return Err(bad("not a handle"));
+            return Err(bad("a handle must come from the library"));
         }
-        // SAFETY: `OutHandle::set` made it from a box, and the caller promises to release it once and
-        // to use it no more.
+        // SAFETY: `OutHandle::set` made it from a box. The caller promises to release it once, and
+        // not to use it afterwards.
         Ok(Some(unsafe { Box::from_raw(handle) }))
     }
 
-    /// Writes the text of the error into a buffer, if there is one; empty after a success.
+    /// Writes the error message into a buffer, or an empty string after a success. Does nothing if
+    /// the buffer is NULL.
     pub(crate) fn write_error<R>(&self, buffer: *mut c_char, size: usize, result: &Result<R>) {
         if !buffer.is_null() && size > 0 {
             let text = result.as_ref().err().map(ToString::to_string);
@@ -226,41 +233,41 @@ impl Caller {
         }
     }
 
-    /// Writes text into a buffer, if there is one: always with a NUL at the end, never with half
-    /// a character.
+    /// Writes text into a buffer, with a NUL at the end. Cuts it between two characters if it is too
+    /// long. Does nothing if the buffer is NULL.
     pub(crate) fn copy_text(&self, buffer: *mut c_char, size: usize, text: &str) {
         if buffer.is_null() || size == 0 {
             return;
         }
         let end = text.floor_char_boundary(size - 1);
-        // SAFETY: the caller promises `size` bytes, and `end` is below it.
+        // SAFETY: the caller promises `size` bytes, and `end` is less.
         unsafe { ptr::copy_nonoverlapping(text.as_ptr(), buffer.cast(), end) };
         // SAFETY: as above.
         unsafe { buffer.wrapping_add(end).write(0) };
     }
 }
 
-/// Where a new handle goes.
+/// The place of a new handle in the memory of the caller.
 pub(crate) struct OutHandle<'c, T> {
     to: *mut *mut T,
     caller: PhantomData<&'c Caller>,
 }
 
 impl<T> OutHandle<'_, T> {
-    /// Gives the caller a handle, to be released with `Caller::take_handle`.
+    /// Makes a handle and writes it to the memory of the caller. `Caller::take_handle` releases it.
     pub(crate) fn set(self, value: T) {
         let handle = owned(value);
-        // SAFETY: `Caller::out_handle` wrote there before.
+        // SAFETY: `Caller::out_handle` already wrote to this place.
         unsafe { self.to.write_unaligned(handle) };
     }
 }
 
-/// A handle inside a struct that the caller gets, to be released with `Caller::take_handle`.
+/// Makes a handle for a field of a struct. `Caller::take_handle` releases it.
 pub(crate) fn owned<T>(value: T) -> *mut T {
     Box::into_raw(Box::new(value))
 }
 
-/// Room for a struct of the caller's size.
+/// A struct in the memory of the caller, of the size that the caller states.
 pub(crate) struct OutStruct<'c, T> {
     to: *mut T,
     size: usize,
@@ -268,30 +275,30 @@ pub(crate) struct OutStruct<'c, T> {
 }
 
 impl<T: VersionedStruct> OutStruct<'_, T> {
-    /// Fills in what both sides know; the size stays the caller's.
+    /// Writes the fields that both caller and library know. Keeps the size that the caller set.
     pub(crate) fn fill(&self, mut value: T) {
         *value.size_mut() = self.size;
         let from = (&raw const value).cast::<u8>();
         let size = self.size.min(size_of::<T>());
-        // SAFETY: the caller promises as many bytes as the struct's size says, or the first one's
-        // where there are several, of which this is no more, nor more than `value` has; and
-        // `value` is not theirs.
+        // SAFETY: the caller promises as many bytes as the size of the struct says; in an array, the
+        // size of the first struct. `size` is at most that, and at most the size of `value`, which
+        // does not overlap.
         unsafe { ptr::copy_nonoverlapping(from, self.to.cast(), size) };
     }
 }
 
-/// A struct of the header that begins with its size, so that it can grow at the end: caller and
-/// library may know different versions of it.
+/// A struct of the header that begins with its size. Fields are only added at the end, so caller
+/// and library may know different versions of it.
 ///
 /// # Safety
 ///
-/// It is `repr(C)`, begins with the size, may consist of any bits, and has no padding at its end,
-/// where a later field would meet the garbage of a caller who does not know it.
+/// The struct is `repr(C)`, begins with the size, and any bits are a valid value. It has no padding
+/// at its end: a later field could be there, and an older caller leaves padding uninitialised.
 pub(crate) unsafe trait VersionedStruct: Copy {
-    /// How large it was in its first version, which every caller knows.
+    /// The size of its first version, which every caller knows.
     const MIN_SIZE: usize;
 
-    /// The size.
+    /// Returns the field `size`.
     fn size_mut(&mut self) -> &mut usize;
 }
 
@@ -300,8 +307,8 @@ macro_rules! versioned_structs {
         const _: () = assert!(offset_of!($type, size) == 0);
         const _: () = assert!(offset_of!($type, $last) + size_of::<$kind>() == size_of::<$type>());
 
-        // SAFETY: `repr(C)` and made of integers, arrays of them, and raw pointers; the rest is
-        // asserted above.
+        // SAFETY: it is `repr(C)` and consists of integers, arrays of integers and raw pointers. The
+        // assertions above check the rest.
         unsafe impl $crate::ffi::VersionedStruct for $type {
             const MIN_SIZE: usize = $first;
 
@@ -312,7 +319,7 @@ macro_rules! versioned_structs {
     )*};
 }
 
-// A struct that grows keeps as its first version the `offset_of!` its first new field.
+// To add a field to a struct, write its first version as the `offset_of!` the new field.
 versioned_structs! {
     CheckOptions ends with allow_debt: u64, first version offset_of!(CheckOptions, allow_debt);
     Rule ends with burst_time_ns: u64, first version size_of::<Rule>();
@@ -325,7 +332,7 @@ versioned_structs! {
     Response ends with delay_ns: u64, first version size_of::<Response>();
 }
 
-/// A text with a NUL at its end, cut to the size.
+/// Returns a text with a NUL at its end, cut to `SIZE` bytes.
 pub(crate) fn chars<const SIZE: usize>(text: &str) -> [c_char; SIZE] {
     let mut chars = [0; SIZE];
     for (to, from) in chars[..SIZE - 1].iter_mut().zip(text.bytes()) {
@@ -334,28 +341,28 @@ pub(crate) fn chars<const SIZE: usize>(text: &str) -> [c_char; SIZE] {
     chars
 }
 
-/// Nanoseconds, as far as they go.
+/// Converts to nanoseconds, at most `u64::MAX`.
 pub(crate) fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Where a peer is; empty: that is not known.
+/// Returns the address of a peer as text; empty if it is unknown.
 pub(crate) fn address<const SIZE: usize>(address: Option<SocketAddr>) -> [c_char; SIZE] {
     chars(&address.map(|address| address.to_string()).unwrap_or_default())
 }
 
-/// The index of a rule; -1: there is none. A domain has few.
+/// Returns the index of a rule, or -1 for `None`.
 pub(crate) fn index(rule: Option<usize>) -> i64 {
     rule.map_or(-1, |rule| rule as i64)
 }
 
-/// What an index of C means in a list.
+/// Returns the element of a list at an index that C passed.
 pub(crate) fn at<T>(list: &[T], index: i32) -> Result<&T> {
     let found = usize::try_from(index).ok().and_then(|index| list.get(index));
-    found.ok_or_else(|| bad("nothing has this index"))
+    found.ok_or_else(|| bad("an index must be below the number of entries"))
 }
 
-/// The error about an argument that only this border can see.
+/// Makes an `argument` error. For arguments that exist only in C.
 #[cold]
 pub(crate) fn bad(message: &str) -> Error {
     Error::new(ErrorKind::Argument, message)
@@ -366,50 +373,53 @@ mod tests {
     use super::*;
 
     impl Caller {
-        /// A caller that keeps its promises: the tests of this crate.
+        /// Makes a caller for tests, which keep the promises.
         pub(crate) fn in_test() -> Caller {
             Caller(())
         }
     }
 
-    fn tells(error: *mut c_char, error_size: usize, result: Result<()>) -> i32 {
+    fn export_with_error(error: *mut c_char, error_size: usize, result: Result<()>) -> i32 {
         guard!(error, error_size, |_c| result)
     }
 
-    fn panics(error: *mut c_char, error_size: usize) -> i32 {
+    fn panicking_export(error: *mut c_char, error_size: usize) -> i32 {
         guard!(error, error_size, |_c| if error_size > 0 { panic!("wanted") } else { Ok(()) })
     }
 
-    /// The text in a buffer of this size.
-    fn told(size: usize, tell: impl Fn(*mut c_char, usize) -> i32) -> (i32, String) {
+    /// Calls an export with a buffer of this size. Returns its status and the message.
+    fn message_of(size: usize, export: impl Fn(*mut c_char, usize) -> i32) -> (i32, String) {
         let mut buffer = vec![b'#'; size + 1];
-        let status = tell(buffer.as_mut_ptr().cast(), size);
-        assert_eq!(buffer.pop(), Some(b'#'), "written beyond the end");
+        let status = export(buffer.as_mut_ptr().cast(), size);
+        assert_eq!(buffer.pop(), Some(b'#'), "the export wrote beyond the end of the buffer");
         let end = buffer.iter().position(|byte| *byte == 0).unwrap();
         (status, String::from_utf8(buffer[..end].to_vec()).unwrap())
     }
 
     #[test]
-    fn an_error_is_told_and_cut_between_letters() {
+    fn an_error_message_is_cut_between_characters() {
         let error = Error::new(ErrorKind::Config, "aé€🦀");
-        let tell = |start, size| tells(start, size, Err(error.clone()));
+        let export = |start, size| export_with_error(start, size, Err(error.clone()));
         let cuts = ["", "a", "a", "aé", "aé", "aé", "aé€", "aé€", "aé€", "aé€", "aé€🦀", "aé€🦀"];
         for (i, cut) in cuts.into_iter().enumerate() {
-            assert_eq!(told(i + 1, tell), (-1, cut.to_string()));
+            assert_eq!(message_of(i + 1, export), (-1, cut.to_string()));
         }
-        assert_eq!(tell(ptr::null_mut(), 10), -1);
-        assert_eq!(told(5, |start, size| tells(start, size, Ok(()))), (0, String::new()));
+        assert_eq!(export(ptr::null_mut(), 10), -1);
+        assert_eq!(
+            message_of(5, |start, size| export_with_error(start, size, Ok(()))),
+            (0, String::new())
+        );
     }
 
     #[test]
-    fn a_panic_is_told() {
-        let (status, text) = told(100, panics);
+    fn a_panic_writes_its_message_into_the_buffer() {
+        let (status, text) = message_of(100, panicking_export);
         assert_eq!(status, ErrorKind::Internal.number());
         assert!(text.ends_with(": wanted"), "{text}");
     }
 
     #[test]
-    fn pointers_that_cannot_be_are_errors() {
+    fn null_and_unaligned_pointers_are_argument_errors() {
         let c = Caller::in_test();
         let kind = |error: Error| assert_eq!(error.kind(), ErrorKind::Argument);
         kind(c.handle(ptr::null::<u64>()).unwrap_err());
@@ -425,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_left_out_is_not_an_empty_one() {
+    fn a_null_name_differs_from_an_empty_name() {
         let c = Caller::in_test();
         assert_eq!(c.name(ptr::null(), 0).unwrap(), None);
         assert_eq!(c.name(c"".as_ptr(), 0).unwrap(), Some(""));

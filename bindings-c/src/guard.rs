@@ -1,4 +1,4 @@
-//! What becomes of a result or a panic at the border. Touches no pointers.
+//! Converts the result or the panic of an export to its return value. Uses no pointers.
 
 use std::any::Any;
 use std::ffi::c_char;
@@ -8,19 +8,19 @@ use dthrottle_core::{Error, ErrorKind, Result};
 
 use crate::records::DTHROTTLE_OK;
 
-/// What an export can answer with, and what C sees of it.
+/// A type that an export can return, and its type in C.
 pub(crate) trait ExportResult {
-    /// The type in C.
+    /// The return type in C.
     type C;
 
-    /// What C sees of a success.
+    /// Converts a success.
     fn into_c(self) -> Self::C;
 
-    /// What C sees of an error.
+    /// Converts an error.
     fn from_error(kind: ErrorKind) -> Self::C;
 }
 
-/// A status.
+/// Returns a status.
 impl ExportResult for () {
     type C = i32;
 
@@ -33,7 +33,7 @@ impl ExportResult for () {
     }
 }
 
-/// 1, 0, or a negative status.
+/// Returns 1, 0, or a negative status.
 impl ExportResult for bool {
     type C = i32;
 
@@ -46,7 +46,7 @@ impl ExportResult for bool {
     }
 }
 
-/// A number from 0 up, or a negative status.
+/// Returns a number from 0, or a negative status.
 impl ExportResult for i32 {
     type C = i32;
 
@@ -59,7 +59,7 @@ impl ExportResult for i32 {
     }
 }
 
-/// A number above 0, or 0.
+/// Returns a number, or 0 after an error.
 impl ExportResult for u64 {
     type C = u64;
 
@@ -72,7 +72,7 @@ impl ExportResult for u64 {
     }
 }
 
-/// A string, or NULL.
+/// Returns a string, or NULL after an error.
 impl ExportResult for *const c_char {
     type C = *const c_char;
 
@@ -85,27 +85,27 @@ impl ExportResult for *const c_char {
     }
 }
 
-/// Runs the work of an export; a panic in it is an `internal` error.
+/// Runs the work of an export. Returns an `internal` error if it panics.
 pub(crate) fn catch_panic<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
-    // Unwind safe: every step on a bucket is whole, whatever happens around it, and the rest
-    // belongs to this call.
+    // Unwind safe: every change of a bucket is one atomic step, and all other state belongs to this
+    // call.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| {
         let error = internal(cause.as_ref());
-        // To drop it could panic again.
+        // Dropping it could panic again.
         std::mem::forget(cause);
         Err(error)
     })
 }
 
-/// Runs the work of an export and answers as C sees it.
+/// Runs the work of an export and converts its result.
 pub(crate) fn run_export<R: ExportResult>(work: impl FnOnce() -> Result<R>) -> R::C {
-    // Only what C sees leaves the part that may panic: an error is large, and would be copied.
+    // The result is converted inside `catch_unwind`, because copying an `Error` out of it is slow.
     let work = || match work() {
-        Ok(reply) => reply.into_c(),
+        Ok(result) => result.into_c(),
         Err(error) => R::from_error(error.kind()),
     };
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| {
-        // To drop it could panic again.
+        // Dropping it could panic again.
         std::mem::forget(cause);
         R::from_error(ErrorKind::Internal)
     })
@@ -126,15 +126,15 @@ mod tests {
     use crate::records::{DTHROTTLE_ERR_COST, DTHROTTLE_ERR_INTERNAL};
 
     fn panics<R>() -> Result<R> {
-        panic!("wanted by a test")
+        panic!("the test panics")
     }
 
     fn fails<R>() -> Result<R> {
-        Err(Error::new(ErrorKind::Cost, "wanted by a test"))
+        Err(Error::new(ErrorKind::Cost, "the test fails"))
     }
 
     #[test]
-    fn a_result_becomes_a_status() {
+    fn each_type_of_result_is_converted() {
         assert_eq!(run_export(|| Ok(())), DTHROTTLE_OK);
         assert_eq!(run_export(|| Ok(true)), 1);
         assert_eq!(run_export(|| Ok(false)), 0);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_becomes_its_number_or_nothing() {
+    fn an_error_becomes_its_number_zero_or_null() {
         assert_eq!(run_export(fails::<()>), DTHROTTLE_ERR_COST);
         assert_eq!(run_export(fails::<bool>), DTHROTTLE_ERR_COST);
         assert_eq!(run_export(fails::<i32>), DTHROTTLE_ERR_COST);
@@ -153,17 +153,17 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_an_internal_error() {
+    fn a_panic_becomes_an_internal_error() {
         assert_eq!(run_export(panics::<()>), DTHROTTLE_ERR_INTERNAL);
         assert_eq!(run_export(panics::<bool>), DTHROTTLE_ERR_INTERNAL);
         assert_eq!(run_export(panics::<u64>), 0);
         assert!(run_export(panics::<*const c_char>).is_null());
         let error = catch_panic(panics::<()>).unwrap_err();
-        assert!(error.to_string().ends_with("wanted by a test"), "{error}");
+        assert!(error.to_string().ends_with("the test panics"), "{error}");
     }
 
     #[test]
-    fn a_panic_of_any_kind_is_caught() {
+    fn a_panic_with_any_payload_is_caught() {
         struct PanicsOnDrop;
         impl Drop for PanicsOnDrop {
             fn drop(&mut self) {

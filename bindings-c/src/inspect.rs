@@ -1,32 +1,32 @@
-//! A look at a whole throttle: its domains, and who uses most.
+//! Inspects a throttle: its domains, its counts of decisions, and the most used buckets.
 
 use std::ffi::c_char;
 
 use crate::ffi::{VersionedStruct, at, chars, ns};
 use crate::throttle::Throttle;
 
-/// A bucket that is used. Begin with DTHROTTLE_BUCKET_INIT.
+/// A bucket in use. Begin with DTHROTTLE_BUCKET_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Bucket {
     /// sizeof(dthrottle_bucket_t).
     pub size: usize,
-    /// Stands for domain, rule and tag: the tag itself is not kept.
+    /// A hash of domain, rule and tag. The table does not contain the tag.
     pub fingerprint: u64,
-    /// The domain's name.
+    /// The name of the domain.
     pub domain: [c_char; 256],
-    /// The rule's name.
+    /// The name of the rule.
     pub rule: [c_char; 256],
-    /// The rule's burst.
+    /// The burst of the rule.
     pub limit: u64,
-    /// Whole units in the bucket, negative in debt.
+    /// Whole units in the bucket. Negative in debt.
     pub balance: i64,
     /// The time until the bucket is full.
     pub reset_after_ns: u64,
 }
 
-/// The name of a domain of the throttle, by its index from 0, the default domain first; NULL if
-/// there is no more. Lives as long as the handle.
+/// Returns the name of a domain of the throttle by its index from 0, or NULL after the last one. The
+/// default domain is the first. The string is valid until the handle is released.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_domain_list(
     throttle: *const Throttle,
@@ -38,7 +38,8 @@ pub unsafe extern "C" fn dthrottle_domain_list(
     })
 }
 
-/// Checks allowed and refused so far, as in dthrottle_stats(), which also looks at the whole table.
+/// Returns the numbers of checks allowed and refused, as dthrottle_stats() does. Faster, because it
+/// does not read the table.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_decisions(
     throttle: *const Throttle,
@@ -52,9 +53,9 @@ pub unsafe extern "C" fn dthrottle_decisions(
     })
 }
 
-/// The buckets with the largest share of their burst used, most used first. buckets has room for so
-/// many, each as large as the first one's size says; count gets how many were written. Looks at the
-/// whole table.
+/// Writes the buckets with the largest used share of their burst, the most used first. buckets is an
+/// array of capacity structs, all of the size that the first one states. count receives the number of
+/// structs written. Reads the whole table.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_top(
     throttle: *const Throttle,

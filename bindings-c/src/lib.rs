@@ -1,12 +1,12 @@
-//! libdthrottle: dthrottle for C. `make header` writes `include/dthrottle.h` from the exports, so
-//! their comments are for its reader.
+//! libdthrottle: dthrottle for C. `make header` generates `include/dthrottle.h` from the exports.
+//! Users of C read the comments of the exports there.
 //!
-//! An export converts its arguments, calls the core once and converts the answer back. Pointers
-//! are touched in `ffi` alone; `guard!` is the body of every export, so that neither a null
-//! pointer nor a panic can pass. The modules are in the order in which the header lists them.
+//! An export converts its arguments, calls the core once and converts the result. Only `ffi` uses
+//! pointers. `guard!` is the body of every export, so an invalid pointer becomes an error, and no
+//! panic reaches C. The modules are in the order of the header.
 #![expect(
     clippy::missing_safety_doc,
-    reason = "the head of the header states what callers promise"
+    reason = "the start of the header states what callers promise"
 )]
 
 #[macro_use]

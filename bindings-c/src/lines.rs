@@ -1,5 +1,5 @@
-//! The bytes of the query protocol, as a client has them: lines out, answers in. `docs/daemon.md`
-//! describes them. Touches no sockets.
+//! The query protocol on the side of a client: writes lines and parses answers. `docs/daemon.md`
+//! describes it. Uses no sockets.
 
 use dthrottle_core::records::text;
 use dthrottle_core::{Decision, Error, ErrorKind, Result};
@@ -7,14 +7,14 @@ use dthrottle_core::{Decision, Error, ErrorKind, Result};
 use crate::decision::CheckOptions;
 use crate::ffi::bad;
 
-/// A decision, and the name of the rule that its indexes stand for.
+/// A decision, and the name of the rule to which its indexes refer.
 pub(crate) type Answer = (Decision, String);
 
-/// Appends an ordinary line, or the longer form where that would mean something else.
+/// Appends the line for a tag: the tag itself, or the longer form if the daemon would take the tag
+/// for something else.
 pub(crate) fn write_line(tag: &[u8], out: &mut Vec<u8>) -> Result<()> {
     check_no_newline(tag)?;
-    // The daemon takes a TCP connection that begins like TLS, or with a request line and a CR, for
-    // another protocol.
+    // The daemon detects TLS by its first bytes, and HTTP by a request line that ends with CR.
     if tag.starts_with(b"\0") || tag.starts_with(b"\x16\x03") || tag.ends_with(b"\r") {
         out.extend_from_slice(b"\0check\0tag=");
     }
@@ -23,7 +23,7 @@ pub(crate) fn write_line(tag: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// A line of the longer form.
+/// Returns a line of the longer form.
 pub(crate) fn query(
     verb: &str,
     domain: Option<&str>,
@@ -35,13 +35,13 @@ pub(crate) fn query(
     let mut line = format!("\0{verb}");
     if let Some(domain) = domain {
         if domain.contains(['\0', '\n']) {
-            return Err(bad("domain: a name has no control characters"));
+            return Err(bad("domain: must not contain NUL or newline"));
         }
         line += &format!("\0domain={domain}");
     }
     if let Some(options) = options {
         if options.allow_debt != 0 {
-            return Err(bad("allow_debt: a daemon does not take this option"));
+            return Err(bad("allow_debt: must be 0, because the daemon does not support it"));
         }
         line += &format!("\0cost={}", options.cost);
         if options.max_delay_ns > 0 {
@@ -61,32 +61,36 @@ pub(crate) fn query(
     Ok(line)
 }
 
-/// A token that can stand in a line.
+/// Returns the token if it can be part of a line.
 pub(crate) fn check_token(token: &str) -> Result<String> {
     match !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(token.into()),
-        false => Err(bad("token: must be printable ASCII without blanks")),
+        false => Err(bad("token: must be printable ASCII without spaces")),
     }
 }
 
 fn check_no_newline(tag: &[u8]) -> Result<()> {
     if tag.contains(&b'\n') {
-        return Err(bad("tag: one that a daemon is asked about cannot have a newline in it"));
+        return Err(bad("tag: must not contain a newline, which ends a line of the protocol"));
     }
     Ok(())
 }
 
-/// Whether an answer to an ordinary line is yes. Whatever is not a no is a yes.
+/// Returns true unless the answer to a tag is a refusal.
 pub(crate) fn is_allowed(answer: &[u8]) -> bool {
     answer != b"NO" && !answer.starts_with(b"NO ")
 }
 
-/// Whether it is the answer of a daemon, which may be an error.
+/// Returns true if the answer follows the protocol. It may be an error.
 pub(crate) fn is_answer(answer: &[u8]) -> bool {
     !matches!(parse_answer(answer), Ok(None))
 }
 
-/// What the daemon said, unless it was an error; nothing if it is not the answer of a daemon.
+/// Returns an answer as text. `None` if it does not follow the protocol.
+///
+/// # Errors
+///
+/// The error that the daemon reported.
 pub(crate) fn parse_answer(answer: &[u8]) -> Result<Option<&str>> {
     let Ok(answer) = str::from_utf8(answer) else {
         return Ok(None);
@@ -99,7 +103,7 @@ pub(crate) fn parse_answer(answer: &[u8]) -> Result<Option<&str>> {
     Ok(matches!(word, Some("OK" | "NO")).then_some(answer))
 }
 
-/// The figures of a good answer.
+/// Parses the fields of an answer.
 pub(crate) fn parse_decision(answer: &str) -> Answer {
     let text::Answer { decision, rule } = text::read(answer);
     (decision, rule.into())
@@ -116,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_lines_as_they_are() {
+    fn a_tag_is_sent_as_it_is_unless_it_is_ambiguous() {
         assert_eq!(line(b"203.0.113.7"), b"203.0.113.7\n");
         assert_eq!(line(b""), b"\n");
         assert_eq!(line(b"a\0\xff\rb"), b"a\0\xff\rb\n");
@@ -128,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longer_form() {
+    fn a_query_contains_its_options_before_the_tag() {
         let options = CheckOptions { max_delay_ns: 2_500_000, partial: 1, ..CheckOptions::cost(2) };
         assert_eq!(
             query("check", Some("log in"), Some(options), None, b"x\0y").unwrap(),
@@ -148,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_read() {
+    fn answers_are_parsed() {
         assert!(
             is_allowed(b"OK")
                 && is_allowed(b"")
@@ -161,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_keep_their_kind_and_the_rest_is_nothing() {
+    fn errors_keep_their_kind_and_other_text_is_none() {
         let kind = |answer: &str| parse_answer(answer.as_bytes()).unwrap_err().kind();
         for known in ErrorKind::ALL {
             assert_eq!(kind(&format!("ERROR {} some words", known.name())), known);

@@ -1,4 +1,4 @@
-//! HTTP middleware for servers written in C: decides about requests by its options.
+//! HTTP middleware for servers written in C.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -14,10 +14,10 @@ use crate::ffi::{Caller, Flag, ns};
 use crate::records::Decision;
 use crate::web::{DTHROTTLE_DELAY, DTHROTTLE_PASS, DTHROTTLE_REFUSE, Memory, Response};
 
-/// The cost of a request is that of the options, or 1.
+/// The cost of a request is the option cost, or 1.
 pub const DTHROTTLE_COST_OF_OPTIONS: u64 = 0xFFFF_FFFF_FFFF_FFFF;
 
-/// HTTP middleware on a domain, which decides about requests by its options. Made by
+/// HTTP middleware: checks requests in a domain, as its options say. Made by
 /// dthrottle_middleware_new(), released by dthrottle_middleware_free().
 pub struct Middleware {
     core: web::Middleware,
@@ -25,39 +25,41 @@ pub struct Middleware {
     warnings: Mutex<VecDeque<String>>,
 }
 
-/// A request, as the server knows it. Begin with DTHROTTLE_REQUEST_INIT.
+/// A request to the server. Begin with DTHROTTLE_REQUEST_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Request {
     /// sizeof(dthrottle_request_t).
     pub size: usize,
-    /// Whether the server can delay this request, and serve others meanwhile.
+    /// Whether the server can serve other requests while it delays this one.
     pub can_delay: Flag,
-    /// The address at the other end of the connection as text; NULL: unknown.
+    /// The address of the other end of the connection, as text. NULL: unknown.
     pub peer: *const c_char,
     /// Its length in bytes.
     pub peer_len: usize,
-    /// X-Forwarded-For; several lines are joined with commas. NULL: the request has none.
+    /// The X-Forwarded-For field. Join several lines with commas. NULL: the request has none.
     pub forwarded: *const c_char,
     /// Its length in bytes.
     pub forwarded_len: usize,
-    /// The tag, if the option tag is a header, whose value it is, or "request". NULL: the header is
-    /// missing, and the client's address is counted.
+    /// The tag, if the option tag names a header or is "request". For a header, its value. NULL: the
+    /// tag is missing, and the address of the client is used instead.
     pub tag: *const c_void,
     /// Its length in bytes.
     pub tag_len: usize,
-    /// Tags of different scopes are different clients: the name of a route. NULL: none.
+    /// A scope, such as the name of a route. Equal tags in different scopes have separate buckets.
+    /// NULL: no scope.
     pub scope: *const c_char,
     /// Its length in bytes.
     pub scope_len: usize,
-    /// Units, or DTHROTTLE_COST_OF_OPTIONS. A cost above the burst needs a full bucket and leaves
-    /// it in debt.
+    /// The cost in units, or DTHROTTLE_COST_OF_OPTIONS. A cost above the burst needs a full bucket
+    /// and leaves it in debt.
     pub cost: u64,
 }
 
-/// Makes middleware that asks this domain. options is TOML with the options of docs/http.md; rates
-/// and rules are the domain's. The caller compares methods and routes, and reads the tag from the
-/// request: tag = "request" says that each request brings one. Keeps a reference to the domain.
+/// Makes middleware that checks requests in this domain. options is TOML with the options of
+/// docs/http.md, except rates and rules, which the domain has. The caller compares methods and routes,
+/// and reads the tag from the request; with the option tag = "request", it sets the tag of every
+/// request. The domain handle may be released before the middleware.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_middleware_new(
     domain: *const Domain,
@@ -77,7 +79,7 @@ pub unsafe extern "C" fn dthrottle_middleware_new(
     })
 }
 
-/// Releases middleware; NULL is fine. Release its responses as well, before or after it.
+/// Releases middleware. NULL is allowed. Its responses must be released as well, before or after it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_middleware_free(middleware: *mut Middleware) {
     guard!(|c| {
@@ -86,9 +88,9 @@ pub unsafe extern "C" fn dthrottle_middleware_free(middleware: *mut Middleware) 
     });
 }
 
-/// Decides about a request. The response says what to do with it, and has its header fields;
-/// decision, unless it is NULL, gets the decision of the throttle. Texts that are not UTF-8 are no
-/// error: clients write them.
+/// Decides whether to allow a request. The action of the response says what to do. Its header fields
+/// are for the response of the server. decision, unless it is NULL, receives the decision of the
+/// throttle. Invalid UTF-8 in the request is not an error, because clients can send it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_middleware_decide(
     middleware: *const Middleware,
@@ -99,22 +101,23 @@ pub unsafe extern "C" fn dthrottle_middleware_decide(
     guard!(|c| {
         let out = c.out_struct(response)?;
         out.fill(Response::pass());
-        let figures = (!decision.is_null()).then(|| c.out_struct(decision)).transpose()?;
+        let out_decision = (!decision.is_null()).then(|| c.out_struct(decision)).transpose()?;
         let publish = |decided: &dthrottle_core::Decision| {
-            figures.iter().for_each(|out| out.fill(Decision::of(decided)));
+            out_decision.iter().for_each(|out| out.fill(Decision::of(decided)));
         };
         publish(&dthrottle_core::Decision::unlimited(0));
         let core = &c.handle(middleware)?.core;
         if let Some(decided) = c.read(request)?.decide(c, core)? {
             publish(&decided.decision);
-            out.fill(answer(core, decided));
+            out.fill(to_response(core, decided));
         }
         Ok(())
     })
 }
 
-/// Ends the delay of a request, after delay_ns or earlier: another request can be delayed then.
-/// is_gone: the client left before its turn, and gets back what it took. Only the first call counts.
+/// Ends the delay of a request, after delay_ns or when its client leaves, so that another request may
+/// be delayed. If is_gone is true, the client left, and its units are refunded. Later calls for the
+/// same response do nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_middleware_end_delay(
     middleware: *const Middleware,
@@ -123,7 +126,7 @@ pub unsafe extern "C" fn dthrottle_middleware_end_delay(
 ) -> i32 {
     guard!(|c| {
         with_memory(c, middleware, response, |core, memory| {
-            // Relaxed, as in `finish`: the swaps order nothing else.
+            // Relaxed, as in `finish`: the swaps order no other memory.
             if memory.is_delayed.swap(false, Ordering::Relaxed) {
                 let taken = if is_gone != 0 { memory.taken.swap(0, Ordering::Relaxed) } else { 0 };
                 core.end_delay(&memory.tag, taken, is_gone != 0);
@@ -132,9 +135,9 @@ pub unsafe extern "C" fn dthrottle_middleware_end_delay(
     })
 }
 
-/// To be called when the response to a request has ended: refunds the request, if the options
-/// skip_failed_requests or skip_successful_requests say so, and if dthrottle_middleware_end_delay()
-/// did not. Only the first call counts.
+/// Call this when the response to a request has been sent. Refunds the request if the option
+/// skip_failed_requests or skip_successful_requests says so and dthrottle_middleware_end_delay() did
+/// not. Later calls for the same response do nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_middleware_finish(
     middleware: *const Middleware,
@@ -149,9 +152,9 @@ pub unsafe extern "C" fn dthrottle_middleware_finish(
     })
 }
 
-/// Takes the next warning, such as about X-Forwarded-For without trusted proxies, as one line for a
-/// log: 1, or 0 if there is none. Each cause gives one warning. To be called after
-/// dthrottle_middleware_new() and after each decision; cheap if there is none.
+/// Returns 1 and writes the next warning to text, or returns 0 if there is none. A warning is one line
+/// for a log, for example about X-Forwarded-For without trusted proxies. Each cause gives one warning.
+/// Call this after dthrottle_middleware_new() and after each decision; it is fast without a warning.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_middleware_warning(
     middleware: *const Middleware,
@@ -203,8 +206,8 @@ impl Request {
     }
 }
 
-/// The response to a request about which this was decided.
-fn answer(core: &web::Middleware, decided: web::HttpDecision) -> Response {
+/// Makes the response to a request from the decision about it.
+fn to_response(core: &web::Middleware, decided: web::HttpDecision) -> Response {
     let (action, delay) = match decided.action {
         Action::Pass => (DTHROTTLE_PASS, None),
         Action::Delay(time) => (DTHROTTLE_DELAY, Some(time)),
@@ -222,7 +225,7 @@ fn answer(core: &web::Middleware, decided: web::HttpDecision) -> Response {
     Response { action, status, delay_ns, ..Response::pass() }.with(memory)
 }
 
-/// Does something with a response that has memory; without it there is nothing to do.
+/// Calls `work` with the memory of a response. Does nothing if the response has no memory.
 fn with_memory(
     c: &Caller,
     middleware: *const Middleware,

@@ -1,20 +1,20 @@
-//! The texts of status numbers, and the version.
+//! The texts of the status numbers, and the version of the library.
 
 use std::ffi::{CStr, c_char};
 
 use crate::records::DTHROTTLE_OK;
 
-/// The limit and remaining of a domain without rules.
+/// limit and remaining of a decision in a domain without rules.
 pub const DTHROTTLE_UNLIMITED: u64 = 0xFFFF_FFFF_FFFF_FFFF;
 
-/// The version of the library that is running, such as "0.1.0". DTHROTTLE_VERSION is the one of
-/// the header that the program was compiled with.
+/// Returns the version of the loaded library, such as "0.1.0". DTHROTTLE_VERSION is the version of
+/// the header with which the program was compiled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_version() -> *const c_char {
     guard!(|_c| Ok(VERSION.as_ptr()))
 }
 
-/// A few words about a status, never NULL. Static: not to be freed.
+/// Describes a status in a few words. Never returns NULL. Do not free the string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_status_text(status: i32) -> *const c_char {
     guard!(|_c| Ok(text(status).as_ptr()))
@@ -42,7 +42,7 @@ dthrottle_core::error_kinds!(texts);
 const fn c_text(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(text) => text,
-        Err(_) => panic!("a text with NUL"),
+        Err(_) => panic!("a text contains a NUL"),
     }
 }
 
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_has_a_text_of_its_own() {
+    fn every_error_kind_has_its_own_text() {
         let unknown = text(1);
         let mut texts: Vec<&CStr> = ErrorKind::ALL.map(|kind| text(kind.number())).to_vec();
         assert!(!texts.contains(&unknown));

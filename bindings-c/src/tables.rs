@@ -1,4 +1,4 @@
-//! The named tables of a machine: to list them, remove one, or give one another size.
+//! Lists, removes and resizes the named tables of a machine.
 
 use std::ffi::c_char;
 
@@ -13,26 +13,26 @@ use crate::ffi::{Caller, VersionedStruct, chars};
 pub struct TableInfo {
     /// sizeof(dthrottle_table_info_t).
     pub size: usize,
-    /// Its name.
+    /// The name of the table.
     pub name: [c_char; 256],
-    /// Its file.
+    /// The path of its file.
     pub path: [c_char; 1024],
-    /// Why it cannot be used; empty if it can.
+    /// Why the table cannot be used. Empty if it can.
     pub fault: [c_char; 256],
-    /// Bytes of memory.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// How many tags it has room for.
+    /// The number of tags for which it has memory.
     pub tags: u64,
-    /// Buckets that are not full now.
+    /// The number of buckets that are not full.
     pub buckets: u64,
 }
 
-/// The tables of this user, in the usual folders; or of the group and in the dir that are given in
-/// of, which may be NULL. tables has room for so many, each as large as the first one's size says;
-/// count gets how many there are, which may be more.
+/// Lists the tables of this user in the default directories. If filter is not NULL, lists the tables
+/// of its group and in its dir. tables is an array of capacity structs, all of the size that the first
+/// one states. count receives the number of tables, which may be above capacity.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_table_list(
-    of: *const Table,
+    filter: *const Table,
     tables: *mut TableInfo,
     capacity: usize,
     count: *mut usize,
@@ -42,16 +42,16 @@ pub unsafe extern "C" fn dthrottle_table_list(
     guard!(error, error_size, |c| {
         c.store(count, 0)?;
         let outs = c.out_structs(tables, capacity)?;
-        let table = if of.is_null() { None } else { Some(c.read(of)?) };
-        let (group, dir) = place(c, table.as_ref())?;
+        let table = if filter.is_null() { None } else { Some(c.read(filter)?) };
+        let (group, dir) = group_and_dir(c, table.as_ref())?;
         let found = system::list(group, dir)?;
         outs.zip(&found).for_each(|(out, table)| out.fill(*table));
         c.store(count, found.len())
     })
 }
 
-/// Removes the table with the name, group and dir of table. Processes that have it open keep it
-/// among themselves until they end.
+/// Removes the table with the name, group and dir of table. Processes that use the table share it
+/// until they end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_table_remove(
     table: *const Table,
@@ -60,14 +60,14 @@ pub unsafe extern "C" fn dthrottle_table_remove(
 ) -> i32 {
     guard!(error, error_size, |c| {
         let table = c.read(table)?;
-        let (group, dir) = place(c, Some(&table))?;
+        let (group, dir) = group_and_dir(c, Some(&table))?;
         system::remove(c.text(table.name, table.name_len)?, group, dir)
     })
 }
 
-/// Gives the table with the name, group and dir of table the size of table, in tags or bytes, with
-/// all its buckets that fit; forgotten, unless it is NULL, gets how many did not. Processes that
-/// have it open keep the old one among themselves until they are restarted.
+/// Changes the size of the table with the name, group and dir of table to its tags or bytes. Keeps all
+/// buckets that fit. forgotten, unless it is NULL, receives the number of those that did not.
+/// Processes that use the old table share it until they are restarted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_table_resize(
     table: *const Table,
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn dthrottle_table_resize(
 ) -> i32 {
     guard!(error, error_size, |c| {
         let table = c.read(table)?;
-        let (group, dir) = place(c, Some(&table))?;
+        let (group, dir) = group_and_dir(c, Some(&table))?;
         let size = match (table.tags, table.bytes) {
             (0, bytes) => format!("{bytes} B"),
             (tags, _) => tags.to_string(),
@@ -87,13 +87,16 @@ pub unsafe extern "C" fn dthrottle_table_resize(
     })
 }
 
-/// The group and the folder, where they are given.
-fn place<'c>(c: &'c Caller, table: Option<&Table>) -> Result<(Option<&'c str>, Option<&'c str>)> {
+/// Returns the group and the directory of a table, if they are set.
+fn group_and_dir<'c>(
+    c: &'c Caller,
+    table: Option<&Table>,
+) -> Result<(Option<&'c str>, Option<&'c str>)> {
     let Some(table) = table else { return Ok((None, None)) };
     Ok((c.name(table.group, table.group_len)?, c.name(table.dir, table.dir_len)?))
 }
 
-/// Where tables have names.
+/// For systems with named tables.
 #[cfg(target_os = "linux")]
 mod system {
     use super::{Result, TableInfo, VersionedStruct, chars};
@@ -119,7 +122,7 @@ mod system {
     }
 }
 
-/// Where they have none.
+/// For systems without named tables.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use super::{Result, TableInfo};

@@ -1,4 +1,4 @@
-//! Opening and closing a throttle, and what it counted.
+//! Opens and closes throttles, and returns their statistics.
 
 use std::ffi::{CString, c_char};
 use std::path::Path;
@@ -10,14 +10,15 @@ use crate::config::Config;
 use crate::ffi::{OutHandle, at};
 use crate::records::Stats;
 
-/// A throttle: holds every tag to the rules of its domains. Made by dthrottle_open() and its
-/// sisters, released by dthrottle_close().
+/// A throttle: limits every tag by the rules of its domains. Made by dthrottle_open(),
+/// dthrottle_open_file(), dthrottle_open_config() or dthrottle_reload(), released by
+/// dthrottle_close().
 pub struct Throttle {
     pub(crate) core: dthrottle_core::Throttle,
-    /// The texts, as C wants them.
+    /// Warnings and names as C strings.
     warnings: Vec<CString>,
     pub(crate) domains: Vec<CString>,
-    /// Another one goes on with its table.
+    /// Whether `dthrottle_reload` made another throttle on its table.
     is_replaced: AtomicBool,
 }
 
@@ -33,7 +34,7 @@ pub unsafe extern "C" fn dthrottle_open(
     guard!(error, error_size, |c| {
         let out = c.out_handle(out)?;
         let toml = c.text(toml, toml_len)?;
-        give(out, dthrottle_core::Throttle::from_toml(toml))
+        open(out, dthrottle_core::Throttle::from_toml(toml))
     })
 }
 
@@ -49,12 +50,12 @@ pub unsafe extern "C" fn dthrottle_open_file(
     guard!(error, error_size, |c| {
         let out = c.out_handle(out)?;
         let path = c.bytes(path.cast(), path_len)?;
-        give(out, dthrottle_core::Throttle::from_file(as_path(path)?))
+        open(out, dthrottle_core::Throttle::from_file(as_path(path)?))
     })
 }
 
-/// Opens a throttle from a configuration made with dthrottle_config_new(). The configuration
-/// stays the caller's, and can be used again.
+/// Opens a throttle from a configuration made with dthrottle_config_new(). The caller keeps the
+/// configuration, and may use it again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_open_config(
     config: *const Config,
@@ -70,14 +71,14 @@ pub unsafe extern "C" fn dthrottle_open_config(
             Some(clock) => builder.clock(clock),
             None => builder,
         };
-        give(out, builder.build())
+        open(out, builder.build())
     })
 }
 
-/// Opens a throttle on the table of another one, with the rules of a configuration: no bucket is
-/// lost. What the configuration says about the table and the clock is left out of account. In a
-/// cluster the exchange starts anew. The old throttle and its domains go on with the old rules, and
-/// are meant to be released: dthrottle_close() only does that with it from now on.
+/// Opens a throttle on the table of another throttle, with the rules of a configuration. No bucket is
+/// lost. The table and the clock of the configuration are ignored. In a cluster the exchange starts
+/// again. The old throttle and its domains keep the old rules, and should be released;
+/// dthrottle_close() on the old handle now only frees it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_reload(
     throttle: *const Throttle,
@@ -90,16 +91,16 @@ pub unsafe extern "C" fn dthrottle_reload(
         let out = c.out_handle(out)?;
         let core = c.handle(config)?.parts().core.clone();
         let old = c.handle(throttle)?;
-        give(out, old.core.reload(core))?;
-        // Relaxed: it is for whoever releases the handle, which is done with it.
+        open(out, old.core.reload(core))?;
+        // Relaxed: it is read when the handle is released, and no other thread may use it then.
         old.is_replaced.store(true, Ordering::Relaxed);
         Ok(())
     })
 }
 
-/// Closes a throttle and releases it; NULL is fine. Its domain handles remain, to be released
-/// with dthrottle_domain_free(), and answer DTHROTTLE_ERR_CLOSED. Takes leave of its cluster in
-/// this process, which may take 300 ms.
+/// Closes a throttle and releases it. NULL is allowed. Its domain handles remain valid until
+/// dthrottle_domain_free(); calls with them return DTHROTTLE_ERR_CLOSED. In a cluster, this process
+/// leaves it, which may take 300 ms.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_close(throttle: *mut Throttle) {
     guard!(|c| {
@@ -112,7 +113,7 @@ pub unsafe extern "C" fn dthrottle_close(throttle: *mut Throttle) {
     });
 }
 
-/// What the throttle counted so far.
+/// Returns the statistics of a throttle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_stats(throttle: *const Throttle, stats: *mut Stats) -> i32 {
     guard!(|c| {
@@ -122,9 +123,9 @@ pub unsafe extern "C" fn dthrottle_stats(throttle: *const Throttle, stats: *mut 
     })
 }
 
-/// What is not as it was asked for, by index from 0, such as a named table that is not shared
-/// because there is no place for it; NULL if there is no more. Lives as long as the handle. The
-/// throttle works all the same; nothing is printed.
+/// Returns a warning of the throttle by its index from 0, or NULL after the last one. A warning says
+/// that something differs from the configuration, for example that a named table is not shared. The
+/// throttle works anyway. The string is valid until the handle is released. Nothing is printed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_warning(throttle: *const Throttle, index: i32) -> *const c_char {
     guard!(|c| {
@@ -133,7 +134,7 @@ pub unsafe extern "C" fn dthrottle_warning(throttle: *const Throttle, index: i32
     })
 }
 
-fn give(out: OutHandle<'_, Throttle>, throttle: Result<dthrottle_core::Throttle>) -> Result<()> {
+fn open(out: OutHandle<'_, Throttle>, throttle: Result<dthrottle_core::Throttle>) -> Result<()> {
     let core = throttle?;
     let warnings = core.warnings().iter().map(|text| c_string(text)).collect();
     let domains = core.domains().iter().map(|domain| c_string(domain.name())).collect();
@@ -141,12 +142,12 @@ fn give(out: OutHandle<'_, Throttle>, throttle: Result<dthrottle_core::Throttle>
     Ok(())
 }
 
-/// A warning may quote a path of the user's, with whatever is in it.
+/// Makes a C string. Replaces NUL, which a path in a warning may contain.
 fn c_string(text: &str) -> CString {
     CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default()
 }
 
-/// A path is any bytes where the system has it so.
+/// Returns a path. On Unix it may contain any bytes.
 #[cfg(unix)]
 pub(crate) fn as_path(bytes: &[u8]) -> Result<&Path> {
     use std::os::unix::ffi::OsStrExt;
@@ -156,6 +157,7 @@ pub(crate) fn as_path(bytes: &[u8]) -> Result<&Path> {
 
 #[cfg(not(unix))]
 pub(crate) fn as_path(bytes: &[u8]) -> Result<&Path> {
-    let text = str::from_utf8(bytes).map_err(|_| crate::ffi::bad("a path is not UTF-8"))?;
+    let text = str::from_utf8(bytes)
+        .map_err(|_| crate::ffi::bad("a path must be UTF-8 on this system"))?;
     Ok(Path::new(text))
 }

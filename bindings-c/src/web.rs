@@ -1,5 +1,4 @@
-//! HTTP, for servers that decide with the calls about tags: client addresses as tags, and the
-//! header fields of a response.
+//! Client addresses as tags, and header fields of responses, for servers that check tags themselves.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -18,7 +17,7 @@ use crate::records::Decision;
 pub const DTHROTTLE_PASS: i32 = 0;
 /// Delay the request by delay_ns, call dthrottle_middleware_end_delay(), and let it pass.
 pub const DTHROTTLE_DELAY: i32 = 1;
-/// Refuse the request. If delay_ns is not 0, delay it by that time first, and call
+/// Refuse the request. If delay_ns is not 0, first delay the refusal by that time and call
 /// dthrottle_middleware_end_delay().
 pub const DTHROTTLE_REFUSE: i32 = 2;
 
@@ -34,10 +33,10 @@ pub const DTHROTTLE_HEADERS_DRAFT_6: i32 = 3;
 /// X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset.
 pub const DTHROTTLE_HEADERS_X_RATELIMIT: i32 = 4;
 
-/// How many bytes a client address may need as a tag.
+/// The most bytes of a client address as a tag.
 pub const DTHROTTLE_ADDRESS_SIZE: usize = 16;
 
-/// The kinds of header fields, by their numbers.
+/// The kinds of header fields. The index is the number in C.
 pub(crate) const KINDS: [HeaderFormat; 5] = [
     HeaderFormat::None,
     HeaderFormat::Standard,
@@ -56,10 +55,9 @@ pub struct Field {
     pub value: *const c_char,
 }
 
-/// What to do with a request, and the fields and body of its response. Begin with
-/// DTHROTTLE_RESPONSE_INIT. Every call that fills one in gives it memory, which
-/// dthrottle_response_free() releases: all pointers are valid until then. After an error the action
-/// is DTHROTTLE_PASS and there is no memory.
+/// The action for a request, and the header fields and body of the response. Begin with
+/// DTHROTTLE_RESPONSE_INIT. The calls that fill it in allocate its memory. All pointers are valid until
+/// dthrottle_response_free(). After an error the action is DTHROTTLE_PASS, and there is no memory.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Response {
@@ -67,23 +65,23 @@ pub struct Response {
     pub size: usize,
     /// DTHROTTLE_PASS, DTHROTTLE_DELAY or DTHROTTLE_REFUSE.
     pub action: i32,
-    /// The status of a refusal, such as 429; else 0.
+    /// The status of a refusal, such as 429. Otherwise 0.
     pub status: i32,
-    /// The header fields. Add them to the response, whatever the action is.
+    /// The header fields. Add them to the response for every action.
     pub fields: *const Field,
-    /// How many there are.
+    /// The number of header fields.
     pub field_count: usize,
-    /// The body of a refusal; else NULL.
+    /// The body of a refusal. Otherwise NULL.
     pub body: *const c_void,
     /// Its length in bytes.
     pub body_len: usize,
-    /// The tag that was counted; NULL: the request passed without a decision.
+    /// The tag that was checked. NULL if the request passed without a check.
     pub tag: *const c_void,
     /// Its length in bytes.
     pub tag_len: usize,
-    /// What dthrottle_response_free() releases.
+    /// The memory that dthrottle_response_free() releases.
     pub memory: *mut Memory,
-    /// How long to delay the request; 0: not at all.
+    /// How long to delay the request or its refusal. 0: no delay.
     pub delay_ns: u64,
 }
 
@@ -91,21 +89,21 @@ pub struct Response {
 pub struct Memory {
     pub(crate) tag: Vec<u8>,
     body: Vec<u8>,
-    /// Names and values, each with a NUL at its end.
+    /// Names and values, each followed by a NUL.
     #[expect(dead_code, reason = "the fields point into it")]
     text: Vec<u8>,
     fields: Vec<Field>,
-    /// Units that a refund gives back. The first call that may refund takes them.
+    /// Units to refund. The first call that may refund sets them to 0.
     pub(crate) taken: AtomicU64,
-    /// Whether the request takes one of the places for delayed requests.
+    /// Whether the request counts as one of the delayed requests.
     pub(crate) is_delayed: AtomicBool,
 }
 
-/// The address of a client as a tag: 4 bytes for IPv4, or the leading ipv6_prefix bits of an IPv6
-/// address and zeros, 16 bytes in all. address is as a socket has it, 4 or 16 bytes. An IPv6 address
-/// that stands for an IPv4 address gives that. tag has room for DTHROTTLE_ADDRESS_SIZE bytes, and
-/// tag_len gets how many were written. ipv6_prefix is 1 to 128; 64 is what most networks give one
-/// client.
+/// Converts the address of a client to a tag: the 4 bytes of an IPv4 address, or 16 bytes with the
+/// first ipv6_prefix bits of an IPv6 address and zeros. address is the 4 or 16 bytes of a socket
+/// address. An IPv4-mapped IPv6 address is converted like its IPv4 address. tag is a buffer of
+/// DTHROTTLE_ADDRESS_SIZE bytes, and tag_len receives the number of bytes written. ipv6_prefix is 1 to
+/// 128. Most networks assign a /64 prefix to one client.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_address_tag(
     address: *const c_void,
@@ -118,7 +116,9 @@ pub unsafe extern "C" fn dthrottle_address_tag(
         c.store(tag_len, 0)?;
         let found = address_from_bytes(c.bytes(address, address_len)?)
             .filter(|_| (1..=128).contains(&ipv6_prefix))
-            .ok_or_else(|| bad("an address of 4 or 16 bytes, and a prefix from 1 to 128 bits"))?;
+            .ok_or_else(|| {
+                bad("an address must have 4 or 16 bytes, and ipv6_prefix must be from 1 to 128")
+            })?;
         let found = address_tag(found, ipv6_prefix);
         let bytes = found.as_ref();
         let mut padded = [0; DTHROTTLE_ADDRESS_SIZE];
@@ -128,9 +128,9 @@ pub unsafe extern "C" fn dthrottle_address_tag(
     })
 }
 
-/// The kind of header fields with this name, for configurations: "standard" (or "draft-8", "on"),
-/// "draft-7", "draft-6", "x-ratelimit", "none" (or "off") give a DTHROTTLE_HEADERS_ number.
-/// DTHROTTLE_ERR_CONFIG: there is no such kind.
+/// Returns the DTHROTTLE_HEADERS_ number of a kind of header fields: "standard" (or "draft-8", "on"),
+/// "draft-7", "draft-6", "x-ratelimit" or "none" (or "off"). For configuration files of servers.
+/// Returns DTHROTTLE_ERR_CONFIG if there is no such kind.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_header_kind(name: *const c_char, name_len: usize) -> i32 {
     guard!(|c| {
@@ -143,8 +143,8 @@ pub unsafe extern "C" fn dthrottle_header_kind(name: *const c_char, name_len: us
     })
 }
 
-/// The header fields for a decision of a domain, with Retry-After if the decision is not allowed.
-/// kind is a DTHROTTLE_HEADERS_ number. Only the fields of the response are filled in.
+/// Writes the header fields for a decision of a domain to fields of the response, with Retry-After if
+/// the decision is not allowed. kind is a DTHROTTLE_HEADERS_ number. The response has nothing else.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_header_fields(
     domain: *const Domain,
@@ -164,8 +164,8 @@ pub unsafe extern "C" fn dthrottle_header_fields(
     })
 }
 
-/// Releases what a response points at; the response can be used again. NULL is fine, and a response
-/// without memory.
+/// Releases the memory of a response, which may then be used again. NULL and a response without memory
+/// are allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_response_free(response: *mut Response) {
     guard!(|c| {
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn dthrottle_response_free(response: *mut Response) {
 }
 
 impl Response {
-    /// A request that passes, with nothing to say about it.
+    /// Makes the response of a request that passes, without fields.
     pub(crate) fn pass() -> Response {
         Response {
             size: Response::MIN_SIZE,
@@ -196,9 +196,9 @@ impl Response {
         }
     }
 
-    /// The same with pointers into this memory.
+    /// Sets the pointers of the response to this memory.
     pub(crate) fn with(self, memory: Memory) -> Response {
-        // The vectors keep their places when the memory moves into its box.
+        // The pointers stay valid when the vectors move into the box.
         let start = |bytes: &[u8]| match bytes {
             [] => ptr::null(),
             _ => bytes.as_ptr().cast(),
@@ -224,7 +224,7 @@ impl Memory {
             starts.push((text.len(), text.len() + name.len() + 1));
             text.extend_from_slice(name.as_bytes());
             text.push(0);
-            // No value has a NUL in it: all are printable ASCII.
+            // No value contains a NUL, because all are printable ASCII.
             text.extend_from_slice(value.as_bytes());
             text.push(0);
         }
@@ -241,7 +241,7 @@ impl Memory {
         }
     }
 
-    /// The memory of a middleware's response.
+    /// Makes the memory of a response of middleware.
     pub(crate) fn of_request(
         fields: &[CoreField<'_>],
         body: Vec<u8>,
@@ -254,10 +254,10 @@ impl Memory {
 }
 
 impl Domain {
-    /// The writer of a kind of header fields.
+    /// Returns the writer of a kind of header fields.
     fn headers(&self, kind: i32) -> Result<&Headers> {
         let number = usize::try_from(kind).ok().filter(|number| *number < KINDS.len());
-        let number = number.ok_or_else(|| bad("no such kind of header fields"))?;
+        let number = number.ok_or_else(|| bad("kind must be a DTHROTTLE_HEADERS_ number"))?;
         let make = || Headers::of_domain(KINDS[number], false, self);
         Ok(self.headers[number].get_or_init(make))
     }

@@ -1,4 +1,4 @@
-//! include/dthrottle.h from the exports of bindings-c.
+//! Generates include/dthrottle.h from the exports of bindings-c.
 
 use std::error::Error;
 use std::fs;
@@ -6,13 +6,13 @@ use std::path::PathBuf;
 
 use crate::{records, root};
 
-/// Writes the header anew.
+/// Writes the header.
 pub(crate) fn write() -> Result<(), Box<dyn Error>> {
     fs::write(header_path(), header()?)?;
     Ok(())
 }
 
-/// Fails when the committed header is not what the exports give.
+/// Returns an error if the committed header is out of date.
 pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     if fs::read_to_string(header_path())? == header()? {
         return Ok(());
@@ -27,10 +27,10 @@ fn header() -> Result<String, Box<dyn Error>> {
     config.after_includes = Some(version() + &after + &records::initialisers());
     let mut text = Vec::new();
     cbindgen::Builder::new().with_crate(crate_dir).with_config(config).generate()?.write(&mut text);
-    Ok(as_in_c(&String::from_utf8(text)?))
+    Ok(in_c_style(&String::from_utf8(text)?))
 }
 
-/// The macros of the version, which all packages of the workspace have in common.
+/// Returns the macros of the version. All packages of the workspace have the same version.
 fn version() -> String {
     let part = |name: &str, value: &str| format!("#define DTHROTTLE_VERSION_{name} {value}\n");
     let text = concat!("\n#define DTHROTTLE_VERSION \"", env!("CARGO_PKG_VERSION"), "\"\n");
@@ -41,9 +41,9 @@ fn version() -> String {
         + "\n"
 }
 
-/// What a C programmer would write otherwise: short comments on one line, and negative numbers in
+/// Changes the style of cbindgen: puts short comments on one line, and negative numbers in
 /// parentheses.
-fn as_in_c(text: &str) -> String {
+fn in_c_style(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let mut rest = lines.as_slice();
     let mut out = String::new();

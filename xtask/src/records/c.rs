@@ -1,4 +1,4 @@
-//! The structs of the header, as Rust source that cbindgen reads, and how they begin.
+//! The structs of the C header, as Rust source for cbindgen, and their INIT macros.
 
 use std::fmt::Write;
 
@@ -9,12 +9,12 @@ use super::{DECISION, RECORDS, Record, failures, short, whole, wrapped};
 /// A struct of the header.
 struct Struct {
     name: &'static str,
-    /// What cbindgen.toml calls it: dthrottle_NAME_t.
+    /// NAME of the C type dthrottle_NAME_t in cbindgen.toml.
     header: &'static str,
     record: Record,
-    /// A flag that only C has, with its description.
+    /// A flag that only C has, and its description.
     extra: Option<(&'static str, &'static str)>,
-    /// Whether rules are names, not indexes.
+    /// Whether rules are names instead of indexes.
     has_names: bool,
 }
 
@@ -28,11 +28,12 @@ fn all() -> Vec<Struct> {
         ("Event", "event"),
     ];
     let structs = names.into_iter().zip(RECORDS).map(|((name, header), record)| {
-        let in_cluster = ("in_cluster", "Whether the throttle belongs to a cluster at all.");
+        let in_cluster = ("in_cluster", "Whether the throttle belongs to a cluster.");
         let extra = (name == "ClusterStats").then_some(in_cluster);
         Struct { name, header, record, extra, has_names: false }
     });
-    let failed_open = Some(("failed_open", "Nobody answered in time, so it is allowed."));
+    let failed_open =
+        Some(("failed_open", "The daemon did not answer in time, so the check is allowed."));
     let client = Struct {
         name: "ClientDecision",
         header: "client_decision",
@@ -49,8 +50,9 @@ struct Member {
     kind: &'static str,
     docs: String,
     initial: &'static str,
-    /// From the record's field `it.NAME`.
+    /// An expression for its value, from the field `it.NAME` of the record.
     from: String,
+    /// Whether the first version of the struct does not have it.
     is_late: bool,
 }
 
@@ -62,12 +64,12 @@ impl Struct {
         let docs = short(field.docs).replace('`', "");
         let note = match field.kind {
             FieldKind::Units => " DTHROTTLE_UNLIMITED in a domain without rules.",
-            FieldKind::Rule if self.has_names => " Its name, ended by NUL; empty if there is none.",
-            FieldKind::Rule => " Its index, for dthrottle_rule_name(); -1 if there is none.",
+            FieldKind::Rule if self.has_names => " Its name, ended by NUL. Empty if there is none.",
+            FieldKind::Rule => " Its index, for dthrottle_rule_name(). -1 if there is none.",
             _ => "",
         };
         let (kind, initial, from) = match field.kind {
-            // What comes later has no padding after it.
+            // A later field must have no padding after it.
             FieldKind::Flag if is_late => ("u64", "0", format!("{from}.into()")),
             FieldKind::Flag => {
                 ("Flag", if at == 0 { "true" } else { "false" }, format!("{from}.into()"))
@@ -84,7 +86,7 @@ impl Struct {
             FieldKind::State => ("[c_char; 16]", "\"\"", format!("chars({from})")),
             FieldKind::Address => ("[c_char; 64]", "\"\"", format!("address({from})")),
             FieldKind::Peers => ("u64", "0", format!("{from}.len() as u64")),
-            // One at a time, by dthrottle_cluster_count().
+            // `dthrottle_cluster_count` returns the counters by name.
             FieldKind::Counts => return None,
         };
         let name = match field.kind {
@@ -94,14 +96,14 @@ impl Struct {
         };
         let docs = match field.kind {
             FieldKind::Peers => {
-                "How many peers are there or were lately, for dthrottle_cluster_peer().".into()
+                "The number of current and recent peers, for dthrottle_cluster_peer().".into()
             }
             _ => docs,
         };
         Some(Member { name, kind, docs: docs + note, initial, from, is_late })
     }
 
-    /// The size aside: what takes less than 8 bytes first, as far as the first version goes.
+    /// Returns the fields after `size`. Those of the first version with less than 8 bytes are first.
     fn members(&self) -> Vec<Member> {
         let fields = self.record.fields.iter().enumerate();
         let mut members: Vec<Member> = fields.filter_map(|(at, f)| self.member(at, f)).collect();
@@ -128,8 +130,8 @@ impl Struct {
         let about = short(record.about).replace('`', "");
         let about = format!("{about} Begin with DTHROTTLE_{header_name}_INIT.");
         let about = match *name {
-            "Decision" => about + " After an error it says allowed.",
-            "ClientDecision" => about.replacen("a check.", "a check, from a daemon.", 1),
+            "Decision" => about + " After an error it is allowed.",
+            "ClientDecision" => about.replacen("a check.", "a check by a daemon.", 1),
             _ => about,
         };
         let mut out = wrapped(&about, 100, "/// ");
@@ -160,7 +162,7 @@ impl Struct {
         out + "        }\n    }\n}\n\n"
     }
 
-    fn growth(&self) -> String {
+    fn version(&self) -> String {
         let members = self.members();
         let Struct { name, .. } = self;
         let first = members.iter().find(|member| member.is_late);
@@ -174,16 +176,16 @@ impl Struct {
     }
 }
 
-/// bindings-c/src/records.rs.
+/// Returns the text of bindings-c/src/records.rs.
 pub(super) fn structs() -> String {
     let mut out = String::from(
-        "//! The structs of the header that are records of core, and the numbers of errors. Written by\n\
+        "//! The structs of the header that are records of core, and the error numbers. Generated by\n\
          //! `cargo run -p xtask -- records` from the lists in core/src/records/.\n\n\
          use std::ffi::c_char;\n\
          use std::mem::offset_of;\n\n\
          use dthrottle_core as core;\n\n\
          use crate::ffi::{Flag, VersionedStruct, address, chars, index, ns};\n\n\
-         /// The call did what it was asked.\n\
+         /// The call succeeded.\n\
          pub const DTHROTTLE_OK: i32 = 0;\n",
     );
     for failure in failures() {
@@ -197,11 +199,11 @@ pub(super) fn structs() -> String {
     all.iter().for_each(|one| out += &one.definition());
     all.iter().for_each(|one| out += &one.conversion());
     out += "versioned_structs! {\n";
-    all.iter().for_each(|one| out += &one.growth());
+    all.iter().for_each(|one| out += &one.version());
     out + "}\n"
 }
 
-/// The macros of the header with which the structs begin.
+/// Returns the INIT macros of the structs.
 pub(crate) fn initialisers() -> String {
     let mut out = String::new();
     for one in all() {
