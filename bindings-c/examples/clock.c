@@ -1,5 +1,5 @@
 /*
- * How to test code that throttles: give it a clock that is moved by hand, and no test has to wait.
+ * How to test code that uses dthrottle: with a manual clock, no test has to wait.
  */
 #include <dthrottle.h>
 #include <stdio.h>
@@ -8,10 +8,10 @@
 
 #define SECOND UINT64_C(1000000000)
 
-/* The code under test: may this user be sent another reminder? */
+/* The code under test: returns whether the user may be sent another reminder. */
 static bool may_remind(const dthrottle_domain_t *reminders, const char *user)
 {
-    /* Not zero also after an error: then rather once too often than never. */
+    /* Also true after an error: one reminder too many is better than none. */
     return dthrottle_allow(reminders, user, strlen(user), 1) != 0;
 }
 
@@ -36,21 +36,21 @@ int main(void)
         dthrottle_config_set_clock(config, clock) ||
         dthrottle_open_config(config, &throttle, NULL, 0) ||
         dthrottle_domain(throttle, "reminders", strlen("reminders"), &reminders)) {
-        fprintf(stderr, "the throttle does not open\n");
+        fprintf(stderr, "the throttle cannot be opened\n");
         return EXIT_FAILURE;
     }
 
     expect(may_remind(reminders, "alice"), "the first reminder is sent");
-    expect(!may_remind(reminders, "alice"), "the second is not");
+    expect(!may_remind(reminders, "alice"), "the second reminder is not sent at once");
     dthrottle_clock_advance(clock, 24 * 3600 * SECOND - 1);
-    expect(!may_remind(reminders, "alice"), "nor a nanosecond before the day is over");
+    expect(!may_remind(reminders, "alice"), "no reminder is sent one nanosecond before the day is over");
     dthrottle_clock_advance(clock, 1);
-    expect(may_remind(reminders, "alice"), "after a day it is");
-    expect(!may_remind(reminders, "alice"), "and then not again");
+    expect(may_remind(reminders, "alice"), "a reminder is sent after one day");
+    expect(!may_remind(reminders, "alice"), "no further reminder is sent on that day");
     dthrottle_reset(reminders, "alice", strlen("alice"));
-    expect(may_remind(reminders, "alice"), "unless someone resets it");
+    expect(may_remind(reminders, "alice"), "a reminder is sent after dthrottle_reset()");
 
-    /* Any order will do. */
+    /* Handles may be released in any order. */
     dthrottle_close(throttle);
     dthrottle_clock_free(clock);
     dthrottle_config_free(config);
@@ -60,9 +60,9 @@ int main(void)
 
 /* prints:
 ok: the first reminder is sent
-ok: the second is not
-ok: nor a nanosecond before the day is over
-ok: after a day it is
-ok: and then not again
-ok: unless someone resets it
+ok: the second reminder is not sent at once
+ok: no reminder is sent one nanosecond before the day is over
+ok: a reminder is sent after one day
+ok: no further reminder is sent on that day
+ok: a reminder is sent after dthrottle_reset()
 */

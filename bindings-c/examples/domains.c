@@ -1,6 +1,7 @@
 /*
- * Domains: a set of rules for each part of a service, built up by calls instead of TOML. A check
- * passes when it passes under every rule of its domain; the decision names the rule that refused.
+ * Domains: a set of rules for each part of a service, made by calls instead of TOML. A check is
+ * allowed if every rule of its domain allows it. Otherwise the decision has the rule that refused
+ * it.
  */
 #include <dthrottle.h>
 #include <inttypes.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For a program that cannot go on without its throttle. */
+/* Ends the program after an error. */
 static void must(int32_t status)
 {
     if (status != DTHROTTLE_OK) {
@@ -29,18 +30,18 @@ static void add_rule(dthrottle_config_t *config, const char *domain, const char 
     must(dthrottle_config_add_rule(config, domain, strlen(domain), &rule));
 }
 
-static void ask(const dthrottle_domain_t *domain, const char *tag, uint64_t cost)
+static void check(const dthrottle_domain_t *domain, const char *tag, uint64_t cost)
 {
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
     must(dthrottle_check(domain, tag, strlen(tag), cost, &decision));
     printf("%s, %s, cost %" PRIu64 ": ", dthrottle_domain_name(domain), tag, cost);
     if (decision.dry_run)
-        printf("allowed, but only for now: %s would refuse\n",
+        printf("allowed by dry run, refused by %s\n",
                dthrottle_rule_name(domain, decision.rule));
     else if (decision.allowed)
         printf("allowed\n");
     else
-        printf("refused by %s, which holds %" PRIu64 "\n",
+        printf("refused by %s, whose burst is %" PRIu64 "\n",
                dthrottle_rule_name(domain, decision.rule),
                dthrottle_rule_limit(domain, decision.rule));
 }
@@ -53,14 +54,14 @@ int main(void)
     char error[256];
 
     must(dthrottle_config_new(&config));
-    /* No more than 2 in a row, and no more than 5 in a day. */
+    /* At most 2 at once, and at most 5 per day. */
     add_rule(config, "login", "in a row", "2/hour", 0);
     add_rule(config, "login", "daily", "5/day", 0);
-    /* A rule on trial: it is counted and told, but refuses nobody. */
+    /* Dry run: refusals are counted and shown, but every check is allowed. */
     add_rule(config, "api", "hourly", "100/hour", 10);
     must(dthrottle_config_set_dry_run(config, "api", strlen("api"), true));
 
-    /* Here a bad rate would be told, with its place and what would be right. */
+    /* This call reports an invalid rate: its path, and what would be right. */
     if (dthrottle_open_config(config, &throttle, error, sizeof error) != DTHROTTLE_OK) {
         fprintf(stderr, "%s\n", error);
         return EXIT_FAILURE;
@@ -70,10 +71,10 @@ int main(void)
     must(dthrottle_domain(throttle, "api", strlen("api"), &api));
 
     for (int i = 0; i < 3; i++)
-        ask(login, "alice", 1);
-    ask(login, "bob", 1);
-    ask(api, "alice", 10);
-    ask(api, "alice", 4);
+        check(login, "alice", 1);
+    check(login, "bob", 1);
+    check(api, "alice", 10);
+    check(api, "alice", 4);
 
     dthrottle_stats_t stats = DTHROTTLE_STATS_INIT;
     must(dthrottle_stats(throttle, &stats));
@@ -89,9 +90,9 @@ int main(void)
 /* prints:
 login, alice, cost 1: allowed
 login, alice, cost 1: allowed
-login, alice, cost 1: refused by in a row, which holds 2
+login, alice, cost 1: refused by in a row, whose burst is 2
 login, bob, cost 1: allowed
 api, alice, cost 10: allowed
-api, alice, cost 4: allowed, but only for now: hourly would refuse
+api, alice, cost 4: allowed by dry run, refused by hourly
 allowed 5, of these 1 by dry run; refused 1
 */

@@ -1,5 +1,5 @@
 /*
- * The smallest use: one rate for every client, yes or no for each request.
+ * The smallest program: one rate for all clients, and a decision for each request.
  *
  *     cc quickstart.c $(pkg-config --cflags --libs dthrottle) -o quickstart && ./quickstart
  */
@@ -12,12 +12,12 @@ static void serve(const dthrottle_domain_t *domain, const char *client)
 {
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
 
-    /* The status can be left alone: after an error the decision says allowed. */
+    /* The status need not be checked, because the decision is allowed after an error. */
     dthrottle_check(domain, client, strlen(client), 1, &decision);
     if (decision.allowed) {
         printf("%s: 200, %u left\n", client, (unsigned)decision.remaining);
     } else {
-        /* Rounded up: who comes back a moment too early is refused again. */
+        /* Rounded up, because a client that returns a moment too early is refused again. */
         unsigned seconds = (unsigned)((decision.retry_after_ns + 999999999) / 1000000000);
         printf("%s: 429, retry after %u s\n", client, seconds);
     }
@@ -25,7 +25,7 @@ static void serve(const dthrottle_domain_t *domain, const char *client)
 
 int main(void)
 {
-    /* Three requests at once, and one more every 20 seconds. */
+    /* Three requests at once, then one every 20 seconds. */
     const char *config = "rate = \"3 per minute\"\n";
     char error[256];
     dthrottle_t *throttle;
@@ -35,7 +35,7 @@ int main(void)
         fprintf(stderr, "%s\n", error);
         return EXIT_FAILURE;
     }
-    /* Ask for the domain once, and keep it; NULL is the default one. */
+    /* Look up the domain once, and keep the handle. NULL is the default domain. */
     if (dthrottle_domain(throttle, NULL, 0, &domain) != DTHROTTLE_OK) {
         dthrottle_close(throttle);
         return EXIT_FAILURE;

@@ -1,8 +1,9 @@
 /*
- * Waiting instead of failing: a check with a longest wait is given its turn at once, so that those
- * who wait come spaced. Who gives up hands the turn back. And a batch takes what there is.
+ * Delays instead of refusals: with max_delay_ns, a check takes its units at once and returns how
+ * long to wait, so that the callers are spaced. A caller that does not wait refunds its units.
+ * With partial, a batch takes the units that there are.
  *
- * The clock is one moved by hand, so that the example needs no time; a real program sleeps.
+ * The clock is manual, so that the example takes no time. A real program sleeps.
  */
 #include <dthrottle.h>
 #include <inttypes.h>
@@ -38,24 +39,24 @@ int main(void)
     must(dthrottle_open_config(config, &throttle, NULL, 0));
     must(dthrottle_domain(throttle, NULL, 0, &domain));
 
-    /* Five workers at the same moment, each ready to wait a quarter of a second. */
-    dthrottle_check_options_t patient = DTHROTTLE_CHECK_OPTIONS_INIT;
-    patient.max_delay_ns = 250 * MS;
+    /* Five workers at the same time. Each waits at most a quarter of a second. */
+    dthrottle_check_options_t with_delay = DTHROTTLE_CHECK_OPTIONS_INIT;
+    with_delay.max_delay_ns = 250 * MS;
     for (int worker = 1; worker <= 5; worker++) {
-        must(dthrottle_check_with(domain, tag, tag_len, &patient, &decision));
+        must(dthrottle_check_with(domain, tag, tag_len, &with_delay, &decision));
         if (decision.allowed)
-            printf("worker %d: go after %" PRIu64 " ms\n", worker, decision.delay_ns / MS);
+            printf("worker %d: proceed after %" PRIu64 " ms\n", worker, decision.delay_ns / MS);
         else
-            printf("worker %d: try again in %" PRIu64 " ms\n", worker,
+            printf("worker %d: retry in %" PRIu64 " ms\n", worker,
                    decision.retry_after_ns / MS);
     }
 
-    /* The last one in the queue gives up: its turn is free again. */
+    /* The last worker does not wait, and refunds its unit. */
     must(dthrottle_refund(domain, tag, tag_len, 1));
-    must(dthrottle_check_with(domain, tag, tag_len, &patient, &decision));
-    printf("worker 6: go after %" PRIu64 " ms\n", decision.delay_ns / MS);
+    must(dthrottle_check_with(domain, tag, tag_len, &with_delay, &decision));
+    printf("worker 6: proceed after %" PRIu64 " ms\n", decision.delay_ns / MS);
 
-    /* Later, a batch of 50 takes as many as there are. */
+    /* Later, a batch of 50 takes the units that there are. */
     must(dthrottle_clock_advance(clock, 1000 * MS));
     dthrottle_check_options_t batch = DTHROTTLE_CHECK_OPTIONS_INIT;
     batch.cost = 50;
@@ -71,11 +72,11 @@ int main(void)
 }
 
 /* prints:
-worker 1: go after 0 ms
-worker 2: go after 0 ms
-worker 3: go after 100 ms
-worker 4: go after 200 ms
-worker 5: try again in 300 ms
-worker 6: go after 200 ms
+worker 1: proceed after 0 ms
+worker 2: proceed after 0 ms
+worker 3: proceed after 100 ms
+worker 4: proceed after 200 ms
+worker 5: retry in 300 ms
+worker 6: proceed after 200 ms
 batch: 2 of 50
 */

@@ -1,10 +1,9 @@
 /*
- * A check allocates nothing: neither the library nor the core behind it calls malloc, for a tag
- * that it has seen or for a new one.
+ * Tests that a check allocates no memory, neither for a known tag nor for a new one.
  */
 #include "check.h"
 
-/* glibc's own, under the name that it keeps for replacements like this one. */
+/* The malloc of glibc, by the name that glibc provides for replacements. */
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
@@ -47,9 +46,9 @@ int main(void)
     const size_t lens[] = {1, 1};
     bool allowed[2];
 
-    /* The count works: there was something to allocate. */
+    /* Opening a throttle allocates, so this tests the counter. */
     CHECK(allocations > 0);
-    /* The first checks of a process may look at what its clock is. */
+    /* The first checks of a process may read the properties of the clock. */
     for (int i = 0; i < 100; i++)
         OK(dthrottle_check(domain, "warm", 4, 1, &decision));
 

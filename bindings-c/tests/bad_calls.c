@@ -1,11 +1,12 @@
 /*
- * Bad input to the calls about tags and domains, and to those that look at tables: NULL for each
- * pointer, lengths that cannot be, text that is not UTF-8. Each is an error, none a crash, and every
- * decision is left open. bad_config.c and bad_network.c have the other exports.
+ * Invalid arguments of the calls about tags and domains, and of those that inspect tables: NULL
+ * for each pointer, impossible lengths, text that is not UTF-8. Each must return an error without
+ * a crash, and leave an allowed decision. bad_config.c, bad_network.c and bad_web.c test the other
+ * exports.
  */
 #include "bad_input.h"
 
-/* What a decision must say after an error, whatever it said before. */
+/* A refused decision, which a failed call must overwrite. */
 static dthrottle_decision_t refused(void)
 {
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
@@ -15,7 +16,7 @@ static dthrottle_decision_t refused(void)
     return decision;
 }
 
-static void check_open(const dthrottle_decision_t *decision, uint64_t granted)
+static void check_allowed_without_figures(const dthrottle_decision_t *decision, uint64_t granted)
 {
     EQUAL(decision->size, sizeof *decision);
     CHECK(decision->allowed && !decision->dry_run);
@@ -27,7 +28,7 @@ static void check_open(const dthrottle_decision_t *decision, uint64_t granted)
     EQUAL(decision->deciding, -1);
 }
 
-static void test_domain(void)
+static void domain_calls_reject_invalid_arguments(void)
 {
     dthrottle_domain_t *out = domain;
 
@@ -56,8 +57,8 @@ static void test_domain(void)
     }
 }
 
-/* A decision is left open by every error, for check, check_with, peek and peek_with alike. */
-static void test_one_check(int call, const dthrottle_domain_t *of, const void *tag, size_t len,
+/* Calls check, check_with, peek or peek_with, which must fail and leave an allowed decision. */
+static void check_fails_open(int call, const dthrottle_domain_t *of, const void *tag, size_t len,
                            uint64_t cost, int32_t status)
 {
     dthrottle_decision_t decision = refused();
@@ -72,34 +73,34 @@ static void test_one_check(int call, const dthrottle_domain_t *of, const void *t
     case 3: got = dthrottle_peek_with(of, tag, len, &options, &decision); break;
     }
     EQUAL(got, status);
-    check_open(&decision, cost);
+    check_allowed_without_figures(&decision, cost);
 }
 
-static void test_checks(void)
+static void checks_reject_invalid_arguments(void)
 {
     dthrottle_decision_t decision = refused();
     dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
 
     for (int call = 0; call < 4; call++) {
-        test_one_check(call, NULL, "t", 1, 2, DTHROTTLE_ERR_ARGUMENT);
-        test_one_check(call, domain, NULL, 1, 2, DTHROTTLE_ERR_ARGUMENT);
-        test_one_check(call, domain, "t", TOO_LONG, 2, DTHROTTLE_ERR_ARGUMENT);
-        test_one_check(call, domain, "t", SIZE_MAX, 2, DTHROTTLE_ERR_ARGUMENT);
-        test_one_check(call, domain, "t", 1, 4, DTHROTTLE_ERR_COST);
-        test_one_check(call, domain, "t", 1, UINT64_MAX, DTHROTTLE_ERR_COST);
+        check_fails_open(call, NULL, "t", 1, 2, DTHROTTLE_ERR_ARGUMENT);
+        check_fails_open(call, domain, NULL, 1, 2, DTHROTTLE_ERR_ARGUMENT);
+        check_fails_open(call, domain, "t", TOO_LONG, 2, DTHROTTLE_ERR_ARGUMENT);
+        check_fails_open(call, domain, "t", SIZE_MAX, 2, DTHROTTLE_ERR_ARGUMENT);
+        check_fails_open(call, domain, "t", 1, 4, DTHROTTLE_ERR_COST);
+        check_fails_open(call, domain, "t", 1, UINT64_MAX, DTHROTTLE_ERR_COST);
     }
     BAD(dthrottle_check(domain, "t", 1, 1, NULL));
     BAD(dthrottle_check(NULL, NULL, 1, 1, NULL));
     BAD(dthrottle_check_with(domain, "t", 1, &options, NULL));
     BAD(dthrottle_check_with(domain, "t", 1, NULL, &decision));
-    check_open(&decision, 0);
+    check_allowed_without_figures(&decision, 0);
     BAD(dthrottle_peek(domain, "t", 1, 1, NULL));
     BAD(dthrottle_peek_with(domain, "t", 1, &options, NULL));
     decision = refused();
     BAD(dthrottle_peek_with(domain, "t", 1, NULL, &decision));
-    check_open(&decision, 0);
+    check_allowed_without_figures(&decision, 0);
 
-    /* None of that took anything. */
+    /* None of these calls took a unit. */
     OK(dthrottle_check(domain, "t", 1, 3, &decision));
     CHECK(decision.allowed && decision.remaining == 0);
 
@@ -140,8 +141,7 @@ static void test_checks(void)
     EQUAL(dthrottle_allow(domain, "t", 1, 1), 0);
 }
 
-/* A batch with one bad pointer takes nothing, and its answers are yes. */
-static void test_many(void)
+static void allow_many_with_an_invalid_pointer_takes_no_units(void)
 {
     const void *tags[] = {"many", NULL, "many"};
     size_t lens[] = {4, 0, 4};
@@ -169,8 +169,7 @@ static void test_many(void)
     OK(dthrottle_reset(domain, NULL, 0));
 }
 
-/* Tags are any bytes; NULL without a length is the empty one. */
-static void test_tags(void)
+static void tags_may_be_any_bytes_and_null_without_length_is_empty(void)
 {
     EQUAL(dthrottle_allow(domain, "", 0, 3), 1);
     EQUAL(dthrottle_allow(domain, NULL, 0, 1), 0);
@@ -181,7 +180,7 @@ static void test_tags(void)
     EQUAL(dthrottle_allow(domain, NOT_UTF8, 2, 1), 0);
 }
 
-static void test_look(void)
+static void inspection_calls_reject_invalid_arguments(void)
 {
     size_t count = 77;
     uint64_t number = 77;
@@ -238,10 +237,10 @@ static void test_look(void)
 int main(void)
 {
     bad_input_begin();
-    test_domain();
-    test_checks();
-    test_many();
-    test_tags();
-    test_look();
+    domain_calls_reject_invalid_arguments();
+    checks_reject_invalid_arguments();
+    allow_many_with_an_invalid_pointer_takes_no_units();
+    tags_may_be_any_bytes_and_null_without_length_is_empty();
+    inspection_calls_reject_invalid_arguments();
     return bad_input_end("bad_calls");
 }

@@ -1,9 +1,10 @@
 /*
- * Bad input to configurations, clocks and all that opens a throttle, as in bad_calls.c.
+ * Invalid arguments of configurations, clocks and the calls that open a throttle, as in
+ * bad_calls.c.
  */
 #include "bad_input.h"
 
-static void test_open(void)
+static void open_calls_reject_invalid_arguments(void)
 {
     dthrottle_t *out = throttle;
     char error[64] = "old";
@@ -44,7 +45,7 @@ static void test_open(void)
     BAD(dthrottle_open_config(NULL, NULL, NULL, 0));
 }
 
-static void test_config(void)
+static void configuration_calls_reject_invalid_arguments(void)
 {
     dthrottle_rule_t rule = DTHROTTLE_RULE_INIT;
     char error[64];
@@ -131,7 +132,7 @@ static void test_config(void)
     BAD(dthrottle_config_set_clock(NULL, clock_));
     BAD(dthrottle_config_set_clock(config, NULL));
 
-    /* None of that changed the configuration: it is still without rules. */
+    /* None of these calls changed the configuration, which still has no rules. */
     dthrottle_t *free_for_all;
     dthrottle_rule_t unlimited = DTHROTTLE_RULE_INIT;
     EQUAL(dthrottle_config_check(config, NULL, 0), DTHROTTLE_ERR_CONFIG);
@@ -146,7 +147,7 @@ static void test_config(void)
     dthrottle_close(free_for_all);
 }
 
-static void test_rest(void)
+static void clock_and_status_calls_reject_invalid_arguments(void)
 {
     uint64_t now = 7;
     dthrottle_stats_t stats = DTHROTTLE_STATS_INIT;
@@ -185,8 +186,8 @@ static void test_rest(void)
 int main(void)
 {
     bad_input_begin();
-    test_open();
-    test_config();
-    test_rest();
+    open_calls_reject_invalid_arguments();
+    configuration_calls_reject_invalid_arguments();
+    clock_and_status_calls_reject_invalid_arguments();
     return bad_input_end("bad_config");
 }

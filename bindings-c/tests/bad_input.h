@@ -1,5 +1,6 @@
 /*
- * What the tests with bad input share: things that are good, to be given beside those that are not.
+ * Valid handles and strings for the tests of invalid arguments, which combine them with invalid
+ * ones.
  */
 #ifndef BAD_INPUT_H
 #define BAD_INPUT_H

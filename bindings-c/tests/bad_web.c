@@ -1,10 +1,10 @@
 /*
- * Bad input to what has to do with HTTP, as in bad_calls.c. Every response is left as one that
- * passes, without memory.
+ * Invalid arguments of the calls for HTTP, as in bad_calls.c. After each error the response must
+ * pass the request and have no memory.
  */
 #include "bad_input.h"
 
-/* What a response must say after an error, whatever it said before. */
+/* A response with wrong values, which a failed call must overwrite. */
 static dthrottle_response_t refusing(void)
 {
     dthrottle_response_t response = DTHROTTLE_RESPONSE_INIT;
@@ -24,7 +24,7 @@ static void check_passing(const dthrottle_response_t *response)
     CHECK(!response->memory);
 }
 
-static void test_addresses(void)
+static void address_calls_reject_invalid_arguments(void)
 {
     uint8_t address[17] = {1}, tag[DTHROTTLE_ADDRESS_SIZE];
     const size_t lengths[] = {0, 3, 5, 15, 17};
@@ -43,7 +43,7 @@ static void test_addresses(void)
     BAD(dthrottle_address_tag(address, 16, 64, tag, NULL));
 }
 
-static void test_fields(void)
+static void header_calls_reject_invalid_arguments(void)
 {
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT, without_size = decision;
     dthrottle_response_t response = refusing(), small = response;
@@ -69,7 +69,7 @@ static void test_fields(void)
     dthrottle_response_free(&small);
     EQUAL(small.status, 429);
 
-    /* Figures that no check gives are no danger. */
+    /* A decision with figures that no check returns must not crash the library. */
     decision.deciding = 77;
     decision.rule = -9;
     OK(dthrottle_header_fields(domain, DTHROTTLE_HEADERS_STANDARD, &decision, &response));
@@ -84,7 +84,7 @@ static void test_fields(void)
     check_passing(&response);
 }
 
-static void test_new(void)
+static void middleware_rejects_invalid_options(void)
 {
     static const char *const wrong[] = {
         "status = 200", "max_deleyed = 1", "rate = \"1/s\"", "methods = [\"GET\"]", "cost = 4",
@@ -109,7 +109,7 @@ static void test_new(void)
     dthrottle_middleware_free(NULL);
 }
 
-static void test_requests(void)
+static void middleware_calls_reject_invalid_arguments(void)
 {
     dthrottle_middleware_t *middleware;
     dthrottle_request_t good = DTHROTTLE_REQUEST_INIT, request;
@@ -143,7 +143,7 @@ static void test_requests(void)
         BAD(dthrottle_middleware_decide(middleware, &request, &response, NULL));
         check_passing(&response);
     }
-    /* None of that took anything, and a response that passes has nothing to end. */
+    /* None of these calls took a unit, and the response of a request that passes needs no end. */
     OK(dthrottle_middleware_decide(middleware, &good, &response, NULL));
     EQUAL(response.action, DTHROTTLE_PASS);
     BAD(dthrottle_middleware_end_delay(NULL, &response, false));
@@ -163,9 +163,9 @@ static void test_requests(void)
 int main(void)
 {
     bad_input_begin();
-    test_addresses();
-    test_fields();
-    test_new();
-    test_requests();
+    address_calls_reject_invalid_arguments();
+    header_calls_reject_invalid_arguments();
+    middleware_rejects_invalid_options();
+    middleware_calls_reject_invalid_arguments();
     return bad_input_end("bad_web");
 }

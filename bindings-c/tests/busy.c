@@ -1,5 +1,5 @@
 /*
- * Busy answers: a client that is told busy sends less, and comes back.
+ * Busy throttles: busy responses lower the limit of a service, and it recovers.
  */
 #include "check.h"
 
@@ -22,7 +22,7 @@ static int sent(const dthrottle_busy_t *busy, const char *service, int requests)
     return passed;
 }
 
-static void test_live(void)
+static void live_mode_cuts_the_limit_and_recovers(void)
 {
     dthrottle_clock_t *clock;
     double limit = 0;
@@ -50,7 +50,7 @@ static void test_live(void)
     dthrottle_clock_free(clock);
 }
 
-static void test_document(void)
+static void document_mode_halves_the_limit_each_second(void)
 {
     dthrottle_clock_t *clock;
 
@@ -65,7 +65,7 @@ static void test_document(void)
     dthrottle_clock_free(clock);
 }
 
-static void test_settings(void)
+static void invalid_settings_are_errors(void)
 {
     char error[256];
     dthrottle_busy_t *busy;
@@ -80,8 +80,7 @@ static void test_settings(void)
     dthrottle_busy_close(busy);
 }
 
-/* The same story, told by the times that are given. */
-static void test_times(void)
+static void calls_with_a_time_use_that_time(void)
 {
     const uint64_t second = 1000000000;
     dthrottle_busy_stats_t stats = DTHROTTLE_BUSY_STATS_INIT;
@@ -125,9 +124,9 @@ static void test_times(void)
 
 int main(void)
 {
-    test_live();
-    test_times();
-    test_document();
-    test_settings();
+    live_mode_cuts_the_limit_and_recovers();
+    calls_with_a_time_use_that_time();
+    document_mode_halves_the_limit_each_second();
+    invalid_settings_are_errors();
     return check_report("busy");
 }

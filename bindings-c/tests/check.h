@@ -1,6 +1,6 @@
 /*
- * The few macros that the test programs are made of. A check that fails is printed and counted; the
- * program goes on, and its status tells.
+ * Macros for the test programs. A failed check is printed and counted, and the program continues.
+ * The exit status of the program says whether a check failed.
  */
 #ifndef CHECK_H
 #define CHECK_H
@@ -12,46 +12,47 @@
 #include <string.h>
 
 static int checks_passed, checks_failed;
-/* What is being tested, for the message. */
+/* The current case, for the messages of failed checks. */
 static const char *check_about = "";
 
-static inline int check_that(int right, const char *file, int line, const char *what)
+static inline int check_that(int right, const char *file, int line, const char *test,
+                             const char *what)
 {
     if (right) {
         checks_passed++;
     } else {
         checks_failed++;
-        fprintf(stderr, "%s:%d: %s [%s]\n", file, line, what, check_about);
+        fprintf(stderr, "%s:%d: %s: %s must be true [%s]\n", file, line, test, what, check_about);
     }
     return right;
 }
 
 static inline int check_equal(int64_t got, int64_t want, const char *file, int line,
-                              const char *what)
+                              const char *test, const char *what)
 {
-    int right = check_that(got == want, file, line, what);
+    int right = check_that(got == want, file, line, test, what);
     if (!right)
-        fprintf(stderr, "    got %" PRId64 ", not %" PRId64 "\n", got, want);
+        fprintf(stderr, "    got %" PRId64 ", expected %" PRId64 "\n", got, want);
     return right;
 }
 
 static inline int check_text(const char *got, const char *want, const char *file, int line,
-                             const char *what)
+                             const char *test, const char *what)
 {
-    int right = check_that(got && strcmp(got, want) == 0, file, line, what);
+    int right = check_that(got && strcmp(got, want) == 0, file, line, test, what);
     if (!right)
-        fprintf(stderr, "    got \"%s\", not \"%s\"\n", got ? got : "(NULL)", want);
+        fprintf(stderr, "    got \"%s\", expected \"%s\"\n", got ? got : "(NULL)", want);
     return right;
 }
 
-#define CHECK(condition) check_that((condition) != 0, __FILE__, __LINE__, #condition)
+#define CHECK(condition) check_that((condition) != 0, __FILE__, __LINE__, __func__, #condition)
 #define EQUAL(got, want) \
-    check_equal((int64_t)(got), (int64_t)(want), __FILE__, __LINE__, #got " == " #want)
-#define TEXT(got, want) check_text((got), (want), __FILE__, __LINE__, #got)
+    check_equal((int64_t)(got), (int64_t)(want), __FILE__, __LINE__, __func__, #got " == " #want)
+#define TEXT(got, want) check_text((got), (want), __FILE__, __LINE__, __func__, #got " == " #want)
 #define OK(call) EQUAL(call, DTHROTTLE_OK)
 #define BAD(call) EQUAL(call, DTHROTTLE_ERR_ARGUMENT)
 
-/* Stops a test program that cannot go on. */
+/* Like CHECK, and ends the program after a failure. */
 #define MUST(condition) \
     do { \
         if (!CHECK(condition)) \
@@ -64,7 +65,7 @@ static inline int check_report(const char *name)
     return checks_failed == 0 && checks_passed > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* A throttle of a configuration, on a clock if one is given. */
+/* Opens a throttle with a configuration in TOML and, unless it is NULL, a manual clock. */
 static inline dthrottle_t *open_on(const char *toml, const dthrottle_clock_t *clock)
 {
     char error[256];

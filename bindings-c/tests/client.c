@@ -1,6 +1,6 @@
 /*
- * The client against a real daemon, one that is killed and comes back, and peers that do not
- * behave. The argument is the daemon's binary.
+ * The client with a real daemon, with a daemon that is killed and restarted, and with servers that
+ * are not a daemon. The argument is the binary of the daemon.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "daemon.h"
@@ -11,7 +11,9 @@
 
 #define THREADS 8
 
-/* A machine that does much else answers late: only tests of the timeout itself have a short one. */
+/*
+ * A long timeout, because a loaded machine answers late. Only tests of the timeout use a short one.
+ */
 static const dthrottle_client_options_t PATIENT = {
     sizeof(dthrottle_client_options_t), UINT64_C(30000000000), 1000000, 20000000, NULL, 0};
 
@@ -37,7 +39,7 @@ static dthrottle_client_counts_t counts_of(const dthrottle_client_t *client)
     return counts;
 }
 
-static void test_yes_until_empty(const char *address)
+static void a_client_allows_the_burst_and_then_refuses(const char *address)
 {
     dthrottle_client_t *client = client_of(address, &PATIENT);
     check_about = address;
@@ -50,7 +52,7 @@ static void test_yes_until_empty(const char *address)
     check_about = "";
 }
 
-static void test_many(const dthrottle_client_t *client)
+static void allow_many_returns_the_result_of_each_tag(const dthrottle_client_t *client)
 {
     enum { COUNT = 2000 };
     static char names[100][16];
@@ -69,7 +71,7 @@ static void test_many(const dthrottle_client_t *client)
     for (int i = 0; i < COUNT; i++)
         right += allowed[i] == (i < COUNT / 2);
     EQUAL(right, COUNT);
-    /* One bad tag, and nobody is asked. */
+    /* One invalid tag, so no request is sent. */
     const uint64_t before = counts_of(client).asked;
     tags[7] = "a\nb";
     lens[7] = 3;
@@ -78,7 +80,7 @@ static void test_many(const dthrottle_client_t *client)
     EQUAL(counts_of(client).asked, before);
 }
 
-static void test_full_answers(const dthrottle_client_t *client)
+static void check_and_peek_return_full_decisions(const dthrottle_client_t *client)
 {
     dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
     dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
@@ -118,7 +120,7 @@ static void test_full_answers(const dthrottle_client_t *client)
     EQUAL(decision.limit, 10);
 }
 
-static void test_odd_tags(const dthrottle_client_t *client)
+static void tags_with_special_bytes_are_checked(const dthrottle_client_t *client)
 {
     const struct { const char *bytes; size_t len; } tags[] = {
         {"\0check", 6}, {"ends with\r", 10}, {"\xff\0", 2}, {"", 0}, {"gr\xc3\xbcn", 5}};
@@ -129,8 +131,8 @@ static void test_odd_tags(const dthrottle_client_t *client)
     }
 }
 
-/* The daemon closes TCP connections that begin like HTTP or TLS, and clients fail open. */
-static void test_tags_like_another_protocol(void)
+/* The daemon closes TCP connections that begin like HTTP or TLS. */
+static void tags_that_look_like_another_protocol_are_checked(void)
 {
     static const char *const tags[] = {"\x16\x03\x01", "GET / HTTP/1.1\r", "GET / HTTP/1.1"};
     for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++) {
@@ -143,7 +145,7 @@ static void test_tags_like_another_protocol(void)
     }
 }
 
-static void test_token(void)
+static void refund_and_reset_over_tcp_need_the_token(void)
 {
     static const char *const wrong[] = {NULL, "another-horse-battery"};
     dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
@@ -181,8 +183,8 @@ static void test_token(void)
     CHECK(strstr(error, "token: ") == error);
 }
 
-/* The daemon closes the longest idle connection when a listener is full: 64 here. */
-static void test_closed_while_idle(void)
+/* The daemon closes the longest idle connection if a listener has its most connections, here 64. */
+static void a_connection_closed_while_idle_is_reopened(void)
 {
     enum { OTHERS = 64 };
     static dthrottle_client_t *others[OTHERS];
@@ -203,7 +205,7 @@ static void test_closed_while_idle(void)
     dthrottle_client_close(client);
 }
 
-static void test_mistakes(const dthrottle_client_t *client)
+static void invalid_requests_return_the_errors_of_the_daemon(const dthrottle_client_t *client)
 {
     dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
     dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
@@ -223,7 +225,7 @@ static void test_mistakes(const dthrottle_client_t *client)
     CHECK(strstr(error, "domain: ") == error);
     BAD(dthrottle_client_reset(client, NULL, 0, "a\nb", 3, error, sizeof error));
     CHECK(strstr(error, "tag: ") == error);
-    /* The connection goes on. */
+    /* The connection still works. */
     EQUAL(counts_of(client).failures, 0);
 }
 
@@ -235,7 +237,7 @@ static void *ask_ten(void *client)
     return (void *)passed;
 }
 
-static void test_threads_and_fork(dthrottle_client_t *client)
+static void threads_and_children_get_their_own_answers(dthrottle_client_t *client)
 {
     pthread_t threads[THREADS];
     intptr_t passed = 0;
@@ -249,7 +251,7 @@ static void test_threads_and_fork(dthrottle_client_t *client)
     }
     EQUAL(passed, 10);
 
-    /* The child has connections of its own: each of the two gets its own answers. */
+    /* The child opens its own connections, so each process gets its own answers. */
     pid_t child = fork();
     MUST(child >= 0);
     for (int i = 0; i < 200; i++) {
@@ -265,7 +267,7 @@ static void test_threads_and_fork(dthrottle_client_t *client)
     EQUAL(counts_of(client).failed_open, 0);
 }
 
-static void test_kill_and_restart(void)
+static void a_client_fails_open_until_the_daemon_restarts(void)
 {
     dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
     dthrottle_client_t *client = client_of(daemon_.socket, &PATIENT);
@@ -273,7 +275,7 @@ static void test_kill_and_restart(void)
     while (allow(client, "killed"))
         MUST(counts_of(client).failed_open == 0);
     daemon_kill();
-    /* Not by a signal either: the connection that is kept is a broken pipe. */
+    /* The kept connection is a broken pipe, and SIGPIPE must not end the program. */
     for (int i = 0; i < 1000; i++)
         EQUAL(allow(client, "killed"), 1);
     OK(dthrottle_client_check(client, NULL, 0, "killed", 6, NULL, &decision, NULL, 0));
@@ -290,7 +292,7 @@ static void test_kill_and_restart(void)
     dthrottle_client_close(client);
 }
 
-/* A socket that takes connections, and says what it is told to say. */
+/* A listener that accepts connections and sends given answers. */
 static int listen_at(const char *path)
 {
     struct sockaddr_un place = {.sun_family = AF_UNIX};
@@ -309,14 +311,14 @@ static void *answer_next(void *listener)
     return (void *)(intptr_t)second;
 }
 
-static void test_mute_and_late(void)
+static void a_silent_daemon_is_asked_once_and_late_answers_are_dropped(void)
 {
     char path[100], line[16];
     dthrottle_client_options_t options = DTHROTTLE_CLIENT_OPTIONS_INIT;
     snprintf(path, sizeof path, "%s/mute", daemon_.folder);
     int listener = listen_at(path);
 
-    /* One wait of 50 ms, then none. */
+    /* The first request waits 50 ms, and the others do not wait. */
     options.backoff_ns = options.max_backoff_ns = UINT64_C(60000000000);
     dthrottle_client_t *client = client_of(path, &options);
     const time_t start = time(NULL);
@@ -329,7 +331,7 @@ static void test_mute_and_late(void)
     int first = accept(listener, NULL, NULL);
     close(first);
 
-    /* An answer that comes late is nobody's. */
+    /* A late answer must not be taken for the answer to another request. */
     options.timeout_ns = 1000000000;
     options.backoff_ns = options.max_backoff_ns = 1;
     client = client_of(path, &options);
@@ -337,7 +339,7 @@ static void test_mute_and_late(void)
     first = accept(listener, NULL, NULL);
     EQUAL(read(first, line, sizeof line), 5);
     EQUAL(counts_of(client).failures, 1);
-    /* The client has hung up, as it should. */
+    /* The client has closed the connection. */
     (void)send(first, "NO\n", 3, MSG_NOSIGNAL);
     pthread_t answering;
     void *second;
@@ -360,7 +362,7 @@ static void *speak_http(void *listener)
     return (void *)(intptr_t)other;
 }
 
-static void test_not_a_daemon(void)
+static void an_answer_of_another_protocol_fails_open(void)
 {
     char path[100];
     dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
@@ -379,7 +381,7 @@ static void test_not_a_daemon(void)
     close((int)(intptr_t)connection);
     dthrottle_client_close(client);
 
-    /* Yes or no, of a client that has no pause behind it. */
+    /* A new client, which is not in a pause after a failure. */
     client = client_of(path, &PATIENT);
     MUST(pthread_create(&other, NULL, speak_http, &listener) == 0);
     EQUAL(allow(client, "x"), 1);
@@ -396,21 +398,21 @@ int main(int argc, char **argv)
     MUST(argc == 2);
     daemon_open(argv[1], "rate = \"10 per day\"\n[domains.free]\n[domains.\"log in\"]\n"
                          "rules = [{ rate = \"5 per day\", name = \"the rule\" }]\n");
-    test_yes_until_empty(daemon_.socket);
-    test_yes_until_empty(daemon_.tcp);
+    a_client_allows_the_burst_and_then_refuses(daemon_.socket);
+    a_client_allows_the_burst_and_then_refuses(daemon_.tcp);
     dthrottle_client_t *client = client_of(daemon_.socket, &PATIENT);
-    test_many(client);
-    test_full_answers(client);
-    test_odd_tags(client);
-    test_tags_like_another_protocol();
-    test_token();
-    test_closed_while_idle();
-    test_mistakes(client);
-    test_threads_and_fork(client);
+    allow_many_returns_the_result_of_each_tag(client);
+    check_and_peek_return_full_decisions(client);
+    tags_with_special_bytes_are_checked(client);
+    tags_that_look_like_another_protocol_are_checked();
+    refund_and_reset_over_tcp_need_the_token();
+    a_connection_closed_while_idle_is_reopened();
+    invalid_requests_return_the_errors_of_the_daemon(client);
+    threads_and_children_get_their_own_answers(client);
     dthrottle_client_close(client);
-    test_kill_and_restart();
-    test_mute_and_late();
-    test_not_a_daemon();
+    a_client_fails_open_until_the_daemon_restarts();
+    a_silent_daemon_is_asked_once_and_late_answers_are_dropped();
+    an_answer_of_another_protocol_fails_open();
     daemon_end();
     return check_report("client");
 }

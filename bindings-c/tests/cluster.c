@@ -1,7 +1,7 @@
 /*
- * Clusters: two nodes on real sockets of this machine, what is told about them, and what a fork
- * makes of a node. How long anything takes is not the question here: what is waited for is asked
- * again and again, and hits are repeated, because those that come too late are not charged.
+ * Clusters: two nodes on real sockets of this machine, their statistics, and forks of a node. The
+ * tests poll for conditions without time limits that matter, and repeat hits, because late hits
+ * are not charged.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -19,7 +19,7 @@
 
 static int ports[2];
 
-/* Ports that were free a moment ago. */
+/* Finds free ports. */
 static void find_ports(void)
 {
     int sockets[2];
@@ -39,7 +39,7 @@ static void find_ports(void)
     close(sockets[1]);
 }
 
-/* A node that knows where the other one is. */
+/* Opens a node with the address of the other one. */
 static dthrottle_t *open_node(int own)
 {
     char toml[256];
@@ -64,7 +64,7 @@ static uint64_t count_of(const dthrottle_t *throttle, const char *name)
     return count;
 }
 
-/* Whether a node has its one peer in a state. */
+/* Returns true if the only peer of a node is in a state. */
 static int sees(const dthrottle_t *throttle, const char *state)
 {
     dthrottle_peer_t peer = DTHROTTLE_PEER_INIT;
@@ -78,7 +78,7 @@ static int received(const dthrottle_t *throttle)
     return dthrottle_cluster_peer(throttle, 0, &peer) == DTHROTTLE_OK && peer.received > 0;
 }
 
-/* The number of the first event of a kind, or 0. */
+/* Returns the number of the first event of a kind, or 0. */
 static uint64_t event_of(const dthrottle_t *throttle, const char *kind)
 {
     dthrottle_event_t events[ROOM];
@@ -91,13 +91,13 @@ static uint64_t event_of(const dthrottle_t *throttle, const char *kind)
     return 0;
 }
 
-/* Whether the peer is said to have gone: that it left may be known only after it is down. */
+/* Returns true if the peer has left or is down. It may be down before its leave arrives. */
 static int has_gone(const dthrottle_t *throttle)
 {
     return event_of(throttle, "peer_left") > 0 || event_of(throttle, "peer_down") > 0;
 }
 
-/* Whether anything was taken from a tag. */
+/* Returns true if a unit of a tag was charged. */
 static int is_charged(const dthrottle_domain_t *domain, const char *tag)
 {
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
@@ -110,7 +110,7 @@ static int hit(const dthrottle_domain_t *domain, const char *tag)
     return dthrottle_allow(domain, tag, strlen(tag), 1) == 1;
 }
 
-static void test_told(const dthrottle_t *one, const dthrottle_t *two)
+static void statistics_describe_both_nodes(const dthrottle_t *one, const dthrottle_t *two)
 {
     const dthrottle_cluster_stats_t mine = stats_of(one), theirs = stats_of(two);
     char address[64];
@@ -136,8 +136,7 @@ static void test_told(const dthrottle_t *one, const dthrottle_t *two)
     EQUAL(stats.unreported, 0);
 }
 
-/* Events one at a time are the same as all at once. */
-static void test_events(const dthrottle_t *one, uint64_t peer)
+static void events_are_the_same_one_by_one_and_all_at_once(const dthrottle_t *one, uint64_t peer)
 {
     dthrottle_event_t events[ROOM];
     size_t count, alone;
@@ -158,7 +157,7 @@ static void test_events(const dthrottle_t *one, uint64_t peer)
         after = event.number;
     }
 
-    /* As a later version of the header may have them: each is where that says, and no larger. */
+    /* Structs of a later version, which are larger. */
     struct {
         dthrottle_event_t known;
         uint64_t unknown[3];
@@ -179,8 +178,7 @@ static void test_events(const dthrottle_t *one, uint64_t peer)
     EQUAL(alone, 0);
 }
 
-/* Two nodes in one process hold a tag to one bucket. */
-static void test_nodes(void)
+static void two_nodes_share_one_bucket(void)
 {
     dthrottle_t *one = open_node(0), *two = open_node(1);
     dthrottle_domain_t *in_one = domain_of(one, NULL), *in_two = domain_of(two, NULL);
@@ -190,17 +188,17 @@ static void test_nodes(void)
     OK(dthrottle_start(one));
     OK(dthrottle_start(one));
     CHECK(hit(in_two, "first"));
-    /* A thread names itself. */
+    /* A thread sets its name after it has started. */
     UNTIL(other_threads() == 2);
     UNTIL(sees(one, "up") && sees(two, "up"));
     UNTIL(hit(in_one, "there") && is_charged(in_two, "there"));
     UNTIL(hit(in_two, "back") && is_charged(in_one, "back"));
-    /* What was counted is written down now and then. */
+    /* The counters are written at intervals. */
     UNTIL(received(one) && count_of(one, "reports_sent") > 0);
     CHECK(event_of(one, "peer_up") > 0);
     CHECK(!has_gone(one));
-    test_told(one, two);
-    test_events(one, stats_of(two).node);
+    statistics_describe_both_nodes(one, two);
+    events_are_the_same_one_by_one_and_all_at_once(one, stats_of(two).node);
 
     dthrottle_domain_free(in_two);
     dthrottle_close(two);
@@ -238,8 +236,7 @@ static double limit_of(const dthrottle_busy_t *busy)
     return limit;
 }
 
-/* A busy answer that one node is given slows the other. */
-static void test_busy(void)
+static void a_busy_response_to_one_node_slows_the_other(void)
 {
     dthrottle_busy_t *one = open_busy(0), *two = open_busy(1);
 
@@ -259,7 +256,7 @@ static void test_busy(void)
     UNTIL(other_threads() == 0);
 }
 
-static void test_alone(void)
+static void a_throttle_without_a_cluster_has_no_cluster_state(void)
 {
     dthrottle_t *throttle = open_on("rate = 1", NULL);
     dthrottle_event_t event = DTHROTTLE_EVENT_INIT;
@@ -280,7 +277,7 @@ static void test_alone(void)
     dthrottle_close(throttle);
 }
 
-/* The peer of the processes below. It says when it has heard of a tag. */
+/* The peer of the processes below. Reports when a hit of a tag has arrived. */
 static void listener(dthrottle_t *peer, int to)
 {
     static const char *const tags[] = {"child", "parent", "heir"};
@@ -294,17 +291,17 @@ static void listener(dthrottle_t *peer, int to)
     dthrottle_domain_free(domain);
 }
 
-static int has_told(int from)
+static int has_reported(int from)
 {
     char byte;
     return read(from, &byte, 1) == 1;
 }
 
 /*
- * A process that opens and forks has no thread. A child's hits reach the peer, then the parent's
- * own, which the child sends; when the child is killed the parent goes on.
+ * A process that only opens and forks has no thread. The hits of a child reach the peer, then
+ * those of the parent, which the child sends. After the child is killed, the parent continues.
  */
-static void test_fork(void)
+static void the_exchange_moves_between_parent_and_child(void)
 {
     dthrottle_t *shared = open_node(0), *peer = open_node(1);
     dthrottle_domain_t *domain = domain_of(shared, NULL);
@@ -330,15 +327,15 @@ static void test_fork(void)
         }
         _exit(1);
     }
-    UNTIL(has_told(pipes[0]));
+    UNTIL(has_reported(pipes[0]));
     EQUAL(other_threads(), 0);
     EQUAL(stats_of(shared).pid, child);
-    UNTIL(hit(domain, "parent") && has_told(pipes[0]));
+    UNTIL(hit(domain, "parent") && has_reported(pipes[0]));
     UNTIL(other_threads() == 1);
     EQUAL(stats_of(shared).pid, child);
     MUST(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
     CHECK(WIFSIGNALED(status));
-    UNTIL(hit(domain, "heir") && has_told(pipes[0]));
+    UNTIL(hit(domain, "heir") && has_reported(pipes[0]));
     EQUAL(stats_of(shared).pid, parent);
     dthrottle_close(shared);
     UNTIL(other_threads() == 0);
@@ -353,9 +350,9 @@ static void test_fork(void)
 int main(void)
 {
     find_ports();
-    test_alone();
-    test_nodes();
-    test_busy();
-    test_fork();
+    a_throttle_without_a_cluster_has_no_cluster_state();
+    two_nodes_share_one_bucket();
+    a_busy_response_to_one_node_slows_the_other();
+    the_exchange_moves_between_parent_and_child();
     return check_report("cluster");
 }

@@ -1,5 +1,5 @@
 /*
- * Mistakes made on purpose, to show that valgrind and AddressSanitizer would see them in the other
+ * Makes a mistake on purpose, to test that valgrind and AddressSanitizer would find it in the other
  * programs.  control none | leak | overflow
  */
 #include "check.h"
@@ -12,7 +12,7 @@ int main(int argc, char **argv)
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
     OK(dthrottle_check(domain, "t", 1, 1, &decision));
     if (strcmp(argv[1], "overflow") == 0) {
-        /* A buffer that is smaller than its size says. */
+        /* The buffer is smaller than the size that is passed. */
         dthrottle_t *none;
         char *error = (char *)malloc(8);
         MUST(error != NULL);

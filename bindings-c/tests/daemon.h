@@ -1,5 +1,5 @@
 /*
- * A real dthrottled for tests, with a folder and a table of its own. Needs POSIX.
+ * A real dthrottled for tests, with its own directory and table. Needs POSIX.
  */
 #ifndef DAEMON_H
 #define DAEMON_H
@@ -27,7 +27,7 @@ static inline void daemon_start(void)
     daemon_.pid = fork();
     MUST(daemon_.pid >= 0);
     if (daemon_.pid == 0) {
-        /* With the test, however that ends. */
+        /* The daemon must end with the test, however the test ends. */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(log[1], 2);
         close(log[0]);
@@ -36,7 +36,7 @@ static inline void daemon_start(void)
         _exit(99);
     }
     close(log[1]);
-    /* Kept open: a daemon that cannot log is not what is tested. */
+    /* Kept open so that the daemon can write its log. */
     FILE *file = fdopen(log[0], "r");
     MUST(file != NULL);
     while (!strstr(line, "is ready"))

@@ -1,7 +1,7 @@
 /*
- * The shared vectors as the C tests see them: cJSON, with what it lacks. Its strings end at the
- * first NUL, so NUL is kept as U+F8FF while parsing; its numbers are doubles, which every number
- * of the vectors that matters here fits in (2^64 - 1 by saturating).
+ * Reads the shared vectors with cJSON. Its strings end at the first NUL, so a NUL is replaced with
+ * U+F8FF while parsing. Its numbers are doubles, which can represent all numbers that these tests
+ * use (2^64 - 1 by saturation).
  */
 #ifndef JSON_H
 #define JSON_H
@@ -11,11 +11,11 @@
 #include <cjson/cJSON.h>
 
 typedef struct {
-    char *bytes; /* NULL: there is no such string */
+    char *bytes; /* NULL if the string does not exist */
     size_t len;
 } text_t;
 
-/* Folder and name joined, the file read and parsed. */
+/* Reads and parses a file in a folder. */
 static inline cJSON *json_file(const char *folder, const char *name)
 {
     char path[4096];
@@ -50,7 +50,7 @@ static inline cJSON *json_get(const cJSON *object, const char *key)
     return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
-/* A string in memory of exactly its length, so that reading beyond it is noticed. */
+/* Copies a string to memory of exactly its length, so that the sanitizers find reads beyond it. */
 static inline text_t json_text(const cJSON *string)
 {
     text_t text = {NULL, 0};
@@ -88,7 +88,7 @@ static inline const char *json_word(const cJSON *object, const char *key)
     return word ? word : "";
 }
 
-/* The status of a kind of error, by errors.json. */
+/* Returns the status of a kind of error, from errors.json. */
 static inline int32_t status_of(const cJSON *errors, const char *kind)
 {
     const cJSON *error;

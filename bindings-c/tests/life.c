@@ -1,6 +1,6 @@
 /*
- * The life of handles: what outlives what, what can be used again, what a fork makes of it; and the
- * calls that no vector reaches: setters, files, counts.
+ * How long handles are valid, which can be used again, and handles after a fork. Also the calls
+ * that no vector tests: setters, files, statistics.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -17,8 +17,7 @@ static dthrottle_rule_t rule_of(const char *rate)
     return rule;
 }
 
-/* A domain outlives its throttle, and says so. */
-static void test_closed(void)
+static void calls_on_a_domain_of_a_closed_throttle_return_closed(void)
 {
     dthrottle_t *throttle = open_on("rate = 1\nburst = 2\n[domains.api]\nrate = 1", NULL);
     dthrottle_domain_t *all = domain_of(throttle, NULL), *api = domain_of(throttle, "api");
@@ -51,8 +50,7 @@ static void test_closed(void)
     dthrottle_domain_free(all);
 }
 
-/* Two handles of a domain are the same domain, also when one of them is gone. */
-static void test_two_handles(void)
+static void two_handles_of_a_domain_share_its_buckets(void)
 {
     dthrottle_t *throttle = open_on("rate = \"1/day\"", NULL);
     dthrottle_domain_t *one = domain_of(throttle, NULL), *two = domain_of(throttle, "default");
@@ -63,7 +61,7 @@ static void test_two_handles(void)
     dthrottle_close(throttle);
 }
 
-static void test_setters(void)
+static void setters_define_domains_rules_and_dry_run(void)
 {
     dthrottle_config_t *config;
     dthrottle_t *throttle, *again;
@@ -94,14 +92,14 @@ static void test_setters(void)
     MUST(dthrottle_open_config(config, &again, NULL, 0) == DTHROTTLE_OK);
     dthrottle_close(again);
 
-    /* A bad rate is told when the configuration is opened, by its place. */
+    /* Opening the configuration reports an invalid rate by its path. */
     rule = rule_of("10/fortnight");
     OK(dthrottle_config_add_rule(config, "api", 3, &rule));
     EQUAL(dthrottle_open_config(config, &again, error, sizeof error), DTHROTTLE_ERR_CONFIG);
     CHECK(strstr(error, "domains.api.rules[2].rate: ") == error);
     CHECK(strstr(error, "\"10/fortnight\"") != NULL);
 
-    /* A bad TOML changes nothing, a good one everything. */
+    /* Invalid TOML changes nothing, and valid TOML replaces everything. */
     EQUAL(dthrottle_config_toml(config, "x", 1, error, sizeof error), DTHROTTLE_ERR_CONFIG);
     EQUAL(dthrottle_open_config(config, &again, NULL, 0), DTHROTTLE_ERR_CONFIG);
     OK(dthrottle_config_toml(config, "rate = 4", 8, error, sizeof error));
@@ -129,7 +127,7 @@ static void test_setters(void)
     OK(dthrottle_check(api, "t", 1, 1, &decision));
     CHECK(!decision.allowed && !decision.dry_run);
     TEXT(dthrottle_rule_name(api, decision.rule), "hourly");
-    EQUAL(decision.balance, -1); /* charged although refused */
+    EQUAL(decision.balance, -1); /* charge_refused: the refused check is charged */
     OK(dthrottle_check(all, "t", 1, 7, &decision));
     OK(dthrottle_check(all, "t", 1, 7, &decision));
     CHECK(decision.allowed && decision.dry_run && decision.granted == 0);
@@ -150,8 +148,7 @@ static void test_setters(void)
     dthrottle_close(throttle);
 }
 
-/* A clock lives as long as a throttle runs by it; two throttles share one. */
-static void test_clock(void)
+static void two_throttles_share_a_manual_clock(void)
 {
     dthrottle_clock_t *manual;
     uint64_t now;
@@ -182,7 +179,7 @@ static void test_clock(void)
     dthrottle_clock_free(manual);
 }
 
-static void test_file(void)
+static void a_throttle_opens_from_a_file(void)
 {
     const char *path = "life-test.toml";
     char error[256];
@@ -203,8 +200,7 @@ static void test_file(void)
     CHECK(strstr(error, path) != NULL);
 }
 
-/* A look at all domains, what they decided, and who used most. */
-static void test_look(void)
+static void inspection_calls_list_domains_decisions_and_top_buckets(void)
 {
     dthrottle_clock_t *manual;
     dthrottle_bucket_t buckets[4];
@@ -226,7 +222,7 @@ static void test_look(void)
     EQUAL(allowed, 2);
     EQUAL(refused, 1);
 
-    /* Charged without a question: the burst is 2, and a unit takes half a second. */
+    /* Charged without a check. The burst is 2, and a unit refills in half a second. */
     OK(dthrottle_charge(api, "t", 1, 1, &debt));
     EQUAL(debt, 0);
     OK(dthrottle_charge(api, "t", 1, 3, &debt));
@@ -258,8 +254,8 @@ static void test_look(void)
 
 #define CLUSTER "rate = 1\n[cluster]\nname = \"web\"\n"
 
-/* Other rules on the same table, read from a file. To release the old one does not end it. */
-static void test_reload(void)
+/* The new rules are read from a file. Releasing the old throttle does not close the table. */
+static void a_reload_keeps_buckets_and_changes_rules(void)
 {
     const char *path = "reload-test.toml";
     char error[256];
@@ -287,13 +283,13 @@ static void test_reload(void)
     EQUAL(dthrottle_allow(before, "other", 5, 10), 1);
     EQUAL(dthrottle_allow(before, "other", 5, 1), 0);
 
-    /* A reload that loses every rule fails, and the old rules stay. */
+    /* A reload without any rule fails, and the old rules remain. */
     OK(dthrottle_config_toml(config, "", 0, error, sizeof error));
     EQUAL(dthrottle_reload(new, config, &old, error, sizeof error), DTHROTTLE_ERR_CONFIG);
     CHECK(old == NULL && strstr(error, "rate: no domain has a rule") == error);
     EQUAL(dthrottle_allow(after, "t", 1, 1), 0);
 
-    /* What cannot be leaves everything as it was. */
+    /* A failed reload changes nothing. */
     OK(dthrottle_config_toml(config, CLUSTER, strlen(CLUSTER), error, sizeof error));
     EQUAL(dthrottle_reload(new, config, &old, error, sizeof error), DTHROTTLE_ERR_CONFIG);
     CHECK(old == NULL && strstr(error, "cluster: ") == error);
@@ -308,8 +304,8 @@ static void test_reload(void)
     dthrottle_config_free(config);
 }
 
-/* After a fork parent and child share the buckets, or have a copy each if they are private. */
-static void test_fork(const char *toml, int shared)
+/* After a fork, parent and child share the buckets, or have separate copies of a private table. */
+static void a_fork_shares_buckets_unless_the_table_is_private(const char *toml, int shared)
 {
     dthrottle_t *throttle = open_on(toml, NULL);
     dthrottle_domain_t *domain = domain_of(throttle, NULL);
@@ -334,14 +330,15 @@ static void test_fork(const char *toml, int shared)
 
 int main(void)
 {
-    test_closed();
-    test_two_handles();
-    test_setters();
-    test_clock();
-    test_file();
-    test_look();
-    test_reload();
-    test_fork("rate = \"1/day\"\nburst = 2", 1);
-    test_fork("rate = \"1/day\"\nburst = 2\ntable = { private = true }", 0);
+    calls_on_a_domain_of_a_closed_throttle_return_closed();
+    two_handles_of_a_domain_share_its_buckets();
+    setters_define_domains_rules_and_dry_run();
+    two_throttles_share_a_manual_clock();
+    a_throttle_opens_from_a_file();
+    inspection_calls_list_domains_decisions_and_top_buckets();
+    a_reload_keeps_buckets_and_changes_rules();
+    a_fork_shares_buckets_unless_the_table_is_private("rate = \"1/day\"\nburst = 2", 1);
+    a_fork_shares_buckets_unless_the_table_is_private(
+        "rate = \"1/day\"\nburst = 2\ntable = { private = true }", 0);
     return check_report("life");
 }

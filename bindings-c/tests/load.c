@@ -1,6 +1,6 @@
 /*
- * The library loaded and unloaded again and again, as a host does with its modules: it stays in
- * memory, so that code and static strings remain valid.  load LIBRARY
+ * Loads and unloads the library many times, as a server does with its modules. The library must
+ * stay in memory, so that its code and static strings remain valid.  load LIBRARY
  */
 #include "check.h"
 
@@ -14,7 +14,7 @@ typedef int32_t (*allow_function)(const dthrottle_domain_t *, const void *, size
 typedef void (*close_function)(dthrottle_t *);
 typedef void (*free_function)(dthrottle_domain_t *);
 
-/* ISO C has no conversion from a pointer to data to one to a function. */
+/* ISO C cannot convert a pointer to data to a pointer to a function. */
 #define FIND(function, library, name) \
     do { \
         void *found = dlsym(library, name); \
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
         version = get_version();
         EQUAL(dlclose(library), 0);
 
-        /* Gone as far as the host knows, but still there. */
+        /* The program has unloaded the library, but it is still in memory. */
         library = dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD);
         MUST(library != NULL);
         EQUAL(dlclose(library), 0);

@@ -1,7 +1,7 @@
 /*
- * A server of many processes, as Apache and nginx are: the first process checks the configuration
- * and forks, its children give up their rights and open the throttle, each for itself. All share
- * one table, and one of them exchanges for all.
+ * A server with many processes, like Apache and nginx. The first process checks the configuration
+ * and forks. Each child drops its privileges and opens the throttle. All share one table, and one
+ * of them runs the exchange.
  */
 #define _DEFAULT_SOURCE
 
@@ -17,7 +17,7 @@
 #define BURST 1000
 #define NOBODY 65534
 
-/* What the processes tell each other. */
+/* Memory that the processes share. */
 static volatile struct {
     int opened, go, retired;
     int passed[CHILDREN];
@@ -38,7 +38,7 @@ static int files_in_folder(void)
     return count;
 }
 
-/* A configuration with a secret that only this user may read, and a table without a name. */
+/* Makes a configuration with a secret that only this user can read, and a table without a name. */
 static dthrottle_config_t *configuration(void)
 {
     dthrottle_config_t *config;
@@ -56,12 +56,12 @@ static dthrottle_config_t *configuration(void)
     return config;
 }
 
-static void test_check(void)
+static void a_configuration_is_checked_before_the_fork(void)
 {
     dthrottle_config_t *config = configuration();
     char error[256];
 
-    /* The first name counts, and is looked at. */
+    /* The first name is used, and checked. */
     OK(dthrottle_config_name_table(config, "a/b", 3));
     OK(dthrottle_config_name_table(config, "web", 3));
     EQUAL(dthrottle_config_check(config, error, sizeof error), DTHROTTLE_ERR_CONFIG);
@@ -75,8 +75,10 @@ static void test_check(void)
     dthrottle_config_free(config);
 }
 
-/* The process that reads the secret is not the one that is warned of it. */
-static void test_readable_secret(void)
+/*
+ * dthrottle_config_check() reads the secret, and the throttle that is opened later has the warning.
+ */
+static void a_secret_that_all_users_can_read_is_warned_about(void)
 {
     dthrottle_config_t *config = configuration();
     dthrottle_t *throttle;
@@ -93,8 +95,7 @@ static void test_readable_secret(void)
     dthrottle_config_free(config);
 }
 
-/* A table of a name that nobody chose is another one for a cluster, and both stay. */
-static void test_another_key(void)
+static void a_default_table_name_is_changed_for_another_cluster(void)
 {
     static const char cluster[] =
         "[cluster]\nname = 'test'\nlisten = '127.0.0.1:0'\nsecret = 'another one of the test'\n";
@@ -130,7 +131,7 @@ static int is_exchanger(const dthrottle_t *throttle)
            stats.pid == (uint64_t)getpid();
 }
 
-static void give_up_rights(void)
+static void drop_privileges(void)
 {
     if (geteuid() != 0)
         return;
@@ -138,12 +139,12 @@ static void give_up_rights(void)
     CHECK(fopen(secret, "r") == NULL);
 }
 
-/* What a child does until it is killed. */
+/* Runs a child until it is killed. */
 static void child(int number, const dthrottle_config_t *config)
 {
     dthrottle_t *throttle;
     char error[256];
-    give_up_rights();
+    drop_privileges();
     if (!OK(dthrottle_open_config(config, &throttle, error, sizeof error))) {
         fprintf(stderr, "    %s\n", error);
         _exit(1);
@@ -160,7 +161,7 @@ static void child(int number, const dthrottle_config_t *config)
         if (seen->retired == number + 1 && !has_stopped) {
             has_stopped = 1;
             OK(dthrottle_stop(throttle));
-            /* It goes on checking, and does not begin again. */
+            /* The child still checks, and must not start the exchange again. */
             EQUAL(dthrottle_allow(domain, "t", 1, 1), 0);
             EQUAL(dthrottle_allow(domain, "another", 7, 1), 1);
             UNTIL(other_threads() == 0);
@@ -172,8 +173,8 @@ static void child(int number, const dthrottle_config_t *config)
     }
 }
 
-/* Which child exchanges: -1 unless it is one. */
-static int whose_turn(void)
+/* Returns the child that runs the exchange, or -1 unless it is exactly one. */
+static int exchanging_child(void)
 {
     int found = -1, count = 0;
     for (int i = 0; i < CHILDREN; i++) {
@@ -187,11 +188,11 @@ static int whose_turn(void)
 
 static int is_another(int before)
 {
-    int now = whose_turn();
+    int now = exchanging_child();
     return now >= 0 && now != before;
 }
 
-static void test_children(void)
+static void one_child_at_a_time_runs_the_exchange(void)
 {
     dthrottle_config_t *config = configuration();
     dthrottle_table_t table = DTHROTTLE_TABLE_INIT;
@@ -217,19 +218,19 @@ static void test_children(void)
     UNTIL(seen->opened == CHILDREN);
     EQUAL(files_in_folder(), 2);
     seen->go = 1;
-    UNTIL(whose_turn() >= 0);
-    int first = whose_turn();
+    UNTIL(exchanging_child() >= 0);
+    int first = exchanging_child();
     UNTIL(seen->passed[0] + seen->passed[1] + seen->passed[2] + seen->passed[3] >= BURST);
 
-    /* One that is told to stop leaves it to another, and one that is killed does. */
+    /* Another child continues the exchange if its child stops it or is killed. */
     seen->retired = first + 1;
     UNTIL(is_another(first));
-    int second = whose_turn();
+    int second = exchanging_child();
     MUST(kill(children[second], SIGKILL) == 0);
     MUST(waitpid(children[second], &status, 0) == children[second] && WIFSIGNALED(status));
     seen->turn[second] = 0;
     UNTIL(is_another(second));
-    CHECK(whose_turn() != first);
+    CHECK(exchanging_child() != first);
 
     for (int i = 0; i < CHILDREN; i++) {
         if (i == second)
@@ -254,10 +255,10 @@ int main(void)
     seen = memory;
     MUST(mkdtemp(folder) != NULL && chmod(folder, 0777) == 0);
     snprintf(secret, sizeof secret, "%s/secret", folder);
-    test_check();
-    test_readable_secret();
-    test_another_key();
-    test_children();
+    a_configuration_is_checked_before_the_fork();
+    a_secret_that_all_users_can_read_is_warned_about();
+    a_default_table_name_is_changed_for_another_cluster();
+    one_child_at_a_time_runs_the_exchange();
 
     char path[128];
     snprintf(path, sizeof path, "%s/dthrottle-%d-prefork", folder,

@@ -1,5 +1,5 @@
 /*
- * For tests about processes and threads: waiting, and looking at what runs. Needs POSIX.
+ * Helpers for tests with processes and threads. Needs POSIX.
  */
 #ifndef PROCESS_H
 #define PROCESS_H
@@ -28,7 +28,7 @@ static inline void nap(void)
         MUST(until_done); \
     } while (0)
 
-/* Threads of this process besides its first; -1 if one of them is not the library's. */
+/* Returns the number of further threads of this process, or -1 if one is not of the library. */
 static inline int other_threads(void)
 {
     int count = 0;
@@ -40,7 +40,7 @@ static inline int other_threads(void)
             continue;
         snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
         FILE *file = fopen(path, "r");
-        /* It may have ended meanwhile. */
+        /* The thread may have ended meanwhile. */
         if (!file)
             continue;
         if (fgets(name, sizeof name, file) && count >= 0)

@@ -1,12 +1,12 @@
 /*
- * Structs of other versions than the library's, and the buffer for error texts: not a byte is
- * written beyond what the caller said there is.
+ * Structs of earlier and later versions, and buffers for error messages. The library must not write
+ * beyond the size that the caller states.
  */
 #include "check.h"
 
 #define GUARD 0xA5
 
-/* A struct as a later version of the header may have it. */
+/* A struct of a later version of the header. */
 typedef struct {
     dthrottle_decision_t known;
     uint64_t unknown[4];
@@ -14,7 +14,7 @@ typedef struct {
 
 static dthrottle_domain_t *domain;
 
-static void all_bytes_are(const void *at, size_t len, unsigned char byte)
+static void check_bytes(const void *at, size_t len, unsigned char byte)
 {
     const unsigned char *bytes = (const unsigned char *)at;
     size_t same = 0;
@@ -23,7 +23,7 @@ static void all_bytes_are(const void *at, size_t len, unsigned char byte)
     EQUAL(same, len);
 }
 
-static void test_larger(void)
+static void structs_of_a_later_version_are_accepted(void)
 {
     later_decision_t later;
     memset(&later, GUARD, sizeof later);
@@ -32,9 +32,9 @@ static void test_larger(void)
     EQUAL(later.known.size, sizeof later);
     CHECK(later.known.allowed);
     EQUAL(later.known.remaining, 2);
-    all_bytes_are(later.unknown, sizeof later.unknown, GUARD);
+    check_bytes(later.unknown, sizeof later.unknown, GUARD);
 
-    /* Check options of a later version: what is not known here is not read. */
+    /* Check options of a later version. The library must not read its further fields. */
     struct {
         dthrottle_check_options_t known;
         uint64_t unknown[4];
@@ -44,17 +44,18 @@ static void test_larger(void)
     OK(dthrottle_check_with(domain, "larger", 6, &options.known, &later.known));
     EQUAL(later.known.remaining, 0);
 
-    /* After an error too only the known part is written. */
+    /* Also after an error only the known fields are written. */
     memset(&later, GUARD, sizeof later);
     later.known.size = sizeof later;
     BAD(dthrottle_check(NULL, "larger", 6, 1, &later.known));
     CHECK(later.known.allowed);
-    all_bytes_are(later.unknown, sizeof later.unknown, GUARD);
+    check_bytes(later.unknown, sizeof later.unknown, GUARD);
 }
 
-static void test_smaller(dthrottle_t *throttle, dthrottle_config_t *config)
+static void structs_of_an_earlier_version_are_accepted(dthrottle_t *throttle,
+                                                       dthrottle_config_t *config)
 {
-    /* The first version ended before deciding. */
+    /* The first version did not have deciding. */
     const size_t before = offsetof(dthrottle_decision_t, deciding), below = before - 1;
     const size_t sizes[] = {0, 1, sizeof(size_t), below};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -65,9 +66,9 @@ static void test_smaller(dthrottle_t *throttle, dthrottle_config_t *config)
         BAD(dthrottle_peek(domain, "smaller", 7, 1, &decision));
         BAD(dthrottle_check(NULL, "smaller", 7, 1, &decision));
         EQUAL(decision.size, sizes[i]);
-        all_bytes_are((char *)&decision + sizeof(size_t), sizeof decision - sizeof(size_t), GUARD);
+        check_bytes((char *)&decision + sizeof(size_t), sizeof decision - sizeof(size_t), GUARD);
     }
-    /* Nothing was taken for an answer that could not be given. */
+    /* No unit was taken, because the decision could not be written. */
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
     OK(dthrottle_peek(domain, "smaller", 7, 1, &decision));
     EQUAL(decision.remaining, 3);
@@ -76,7 +77,7 @@ static void test_smaller(dthrottle_t *throttle, dthrottle_config_t *config)
     decision.size = before;
     OK(dthrottle_peek(domain, "smaller", 7, 1, &decision));
     EQUAL(decision.remaining, 3);
-    all_bytes_are(&decision.deciding, sizeof decision.deciding, GUARD);
+    check_bytes(&decision.deciding, sizeof decision.deciding, GUARD);
     decision.size = sizeof decision;
 
     dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
@@ -94,7 +95,7 @@ static void test_smaller(dthrottle_t *throttle, dthrottle_config_t *config)
     table.size = sizeof table - 1;
     BAD(dthrottle_config_set_table(config, &table));
 
-    /* The first version of the counts ended before evicted. */
+    /* The first version of the statistics did not have evicted. */
     const size_t first = offsetof(dthrottle_stats_t, evicted);
     dthrottle_stats_t stats = DTHROTTLE_STATS_INIT;
     stats.size = first - 1;
@@ -106,20 +107,20 @@ static void test_smaller(dthrottle_t *throttle, dthrottle_config_t *config)
     OK(dthrottle_stats(throttle, &stats));
     EQUAL(stats.size, first);
     CHECK(stats.allowed > 0 && stats.allowed < 77);
-    all_bytes_are((char *)&stats + first, sizeof stats - first, GUARD);
-    /* The second before unreported. */
+    check_bytes((char *)&stats + first, sizeof stats - first, GUARD);
+    /* The second version did not have unreported. */
     const size_t second = offsetof(dthrottle_stats_t, unreported);
     memset(&stats, GUARD, sizeof stats);
     stats.size = second;
     OK(dthrottle_stats(throttle, &stats));
     EQUAL(stats.evicted, 0);
-    all_bytes_are(&stats.unreported, sizeof stats.unreported, GUARD);
+    check_bytes(&stats.unreported, sizeof stats.unreported, GUARD);
     stats.size = sizeof stats;
     OK(dthrottle_stats(throttle, &stats));
     EQUAL(stats.unreported, 0);
 }
 
-static void test_smaller_cluster(const dthrottle_t *throttle)
+static void cluster_structs_of_an_earlier_version_are_accepted(const dthrottle_t *throttle)
 {
     dthrottle_cluster_stats_t stats = DTHROTTLE_CLUSTER_STATS_INIT;
     stats.size = sizeof stats - 1;
@@ -136,8 +137,7 @@ static void test_smaller_cluster(const dthrottle_t *throttle)
     EQUAL(count, 0);
 }
 
-/* Check options of the first version has no allow_debt: what follows it is not read. */
-static void test_first_ask(void)
+static void check_options_without_allow_debt_are_accepted(void)
 {
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
     dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
@@ -150,8 +150,7 @@ static void test_first_ask(void)
     EQUAL(dthrottle_check_with(domain, "first", 5, &options, &decision), DTHROTTLE_ERR_COST);
 }
 
-/* A bool that is neither 0 nor 1 counts as true. */
-static void test_odd_bool(void)
+static void a_bool_other_than_0_and_1_is_true(void)
 {
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
     dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
@@ -161,13 +160,13 @@ static void test_odd_bool(void)
     EQUAL(decision.granted, 3);
 }
 
-static void test_init(void)
+static void init_macros_set_the_defaults(void)
 {
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
     EQUAL(decision.size, sizeof decision);
     CHECK(decision.allowed && !decision.dry_run && decision.rule == -1);
 
-    /* The same as dthrottle_check() with a cost of 1. */
+    /* Same as dthrottle_check() with a cost of 1. */
     dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
     dthrottle_decision_t other = DTHROTTLE_DECISION_INIT;
     OK(dthrottle_check_with(domain, "init a", 6, &options, &decision));
@@ -177,9 +176,9 @@ static void test_init(void)
     EQUAL(decision.delay_ns, other.delay_ns);
 }
 
-static void test_error_text(void)
+static void error_messages_are_cut_to_the_buffer(void)
 {
-    /* The message quotes the text, whose letters take two bytes each. */
+    /* The message quotes the text, whose characters take two bytes each. */
     const char *toml = "rate = \"\xc3\xa9\xc3\xa9\xc3\xa9\"";
     char whole[512], cut[512];
     dthrottle_t *out;
@@ -191,13 +190,13 @@ static void test_error_text(void)
     for (size_t size = 0; size <= len + 2; size++) {
         memset(cut, GUARD, sizeof cut);
         EQUAL(dthrottle_open(toml, strlen(toml), &out, cut, size), DTHROTTLE_ERR_CONFIG);
-        all_bytes_are(cut + size, sizeof cut - size, GUARD);
+        check_bytes(cut + size, sizeof cut - size, GUARD);
         if (size == 0)
             continue;
         const size_t cut_len = strlen(cut);
         const size_t want = size - 1 < len ? size - 1 : len;
         CHECK(strncmp(cut, whole, cut_len) == 0);
-        /* One less where a letter would have been cut in two. */
+        /* One byte less if a character would be cut. */
         CHECK(cut_len == want || (cut_len + 1 == want && (whole[cut_len] & 0xC0) == 0xC0));
         CHECK((whole[cut_len] & 0xC0) != 0x80);
     }
@@ -214,13 +213,13 @@ int main(void)
     MUST(dthrottle_config_new(&config) == DTHROTTLE_OK);
     dthrottle_t *throttle = open_on("rate = 1\nburst = 3", manual);
     domain = domain_of(throttle, NULL);
-    test_larger();
-    test_smaller(throttle, config);
-    test_smaller_cluster(throttle);
-    test_first_ask();
-    test_odd_bool();
-    test_init();
-    test_error_text();
+    structs_of_a_later_version_are_accepted();
+    structs_of_an_earlier_version_are_accepted(throttle, config);
+    cluster_structs_of_an_earlier_version_are_accepted(throttle);
+    check_options_without_allow_debt_are_accepted();
+    a_bool_other_than_0_and_1_is_true();
+    init_macros_set_the_defaults();
+    error_messages_are_cut_to_the_buffer();
     dthrottle_domain_free(domain);
     dthrottle_close(throttle);
     dthrottle_config_free(config);

@@ -1,6 +1,6 @@
 /*
- * Tables: by setters and in TOML, one name for several throttles and processes, what is warned of,
- * and many tags at once. Named tables are in a folder of their own, which is removed at the end.
+ * Tables: set by calls and in TOML, shared by throttles and processes through a name, warnings, and
+ * many tags in one call. Named tables are in a new directory, which is removed at the end.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -40,7 +40,7 @@ static dthrottle_config_t *config_of(uint64_t burst, const dthrottle_table_t *ta
     return config;
 }
 
-/* A domain whose throttle is `*out`. */
+/* Opens a throttle, and returns its default domain. */
 static dthrottle_domain_t *open_table(uint64_t burst, const dthrottle_table_t *table,
                                       dthrottle_t **out)
 {
@@ -52,14 +52,13 @@ static dthrottle_domain_t *open_table(uint64_t burst, const dthrottle_table_t *t
     return domain_of(*out, NULL);
 }
 
-static void let_go(dthrottle_t *throttle, dthrottle_domain_t *domain)
+static void release(dthrottle_t *throttle, dthrottle_domain_t *domain)
 {
     dthrottle_domain_free(domain);
     dthrottle_close(throttle);
 }
 
-/* Two throttles with one name share their buckets; those with another, or none, do not. */
-static void test_names(void)
+static void throttles_with_the_same_table_name_share_buckets(void)
 {
     dthrottle_table_t web = table_of("web"), api = table_of("api"), none = DTHROTTLE_TABLE_INIT;
     char toml[256];
@@ -78,15 +77,14 @@ static void test_names(void)
     EQUAL(dthrottle_allow(in_e, "t", 1, 4), 1);
     EQUAL(dthrottle_allow(in_a, "t", 1, 1), 0);
     CHECK(dthrottle_warning(a, 0) == NULL && dthrottle_warning(e, 0) == NULL);
-    let_go(a, in_a);
-    let_go(b, in_b);
-    let_go(c, in_c);
-    let_go(d, in_d);
-    let_go(e, in_e);
+    release(a, in_a);
+    release(b, in_b);
+    release(c, in_c);
+    release(d, in_d);
+    release(e, in_e);
 }
 
-/* What is wrong with a table is told when the configuration is opened, by its field. */
-static void test_faults(void)
+static void an_invalid_table_is_an_error_that_names_the_field(void)
 {
     static const char *const fields[] = {"table.name: ", "table.size: ", "table.group: ",
                                          "table.dir: ", "table: "};
@@ -113,7 +111,7 @@ static void test_faults(void)
         CHECK(out == NULL);
         if (!CHECK(strstr(error, fields[i]) == error))
             fprintf(stderr, "    %s\n", error);
-        /* TOML takes the place of all that, the table included. */
+        /* The TOML replaces everything, including the table. */
         OK(dthrottle_config_toml(config, "rate = 1", 8, NULL, 0));
         OK(dthrottle_open_config(config, &out, NULL, 0));
         dthrottle_close(out);
@@ -122,8 +120,8 @@ static void test_faults(void)
     }
 }
 
-/* A folder that is not there, and a size that is not what is there: one warning, and it works. */
-static void test_warnings(void)
+/* The directory does not exist, or the size differs from that of the existing table. */
+static void an_unusable_table_gives_one_warning_and_works(void)
 {
     dthrottle_t *throttle;
     dthrottle_table_t table = table_of("lost");
@@ -135,7 +133,7 @@ static void test_warnings(void)
     CHECK(dthrottle_warning(throttle, 1) == NULL && dthrottle_warning(throttle, -1) == NULL);
     EQUAL(dthrottle_allow(domain, "t", 1, 1), 1);
     EQUAL(dthrottle_allow(domain, "t", 1, 1), 0);
-    let_go(throttle, domain);
+    release(throttle, domain);
 
     table = table_of("web");
     table.tags = 1000000;
@@ -143,53 +141,10 @@ static void test_warnings(void)
     warning = dthrottle_warning(throttle, 0);
     CHECK(warning && strstr(warning, "there already") != NULL);
     CHECK(dthrottle_warning(throttle, 1) == NULL);
-    let_go(throttle, domain);
+    release(throttle, domain);
 }
 
-/* A refusal because of a bucket that an earlier throttle left in the table gives one warning. */
-static void test_earlier_process(void)
-{
-    char text[512];
-    dthrottle_t *throttle;
-    dthrottle_table_t table = table_of("web");
-    dthrottle_domain_t *domain = open_table(10, &table, &throttle);
-
-    while (dthrottle_allow(domain, "earlier", 7, 1) == 1)
-        ;
-    EQUAL(dthrottle_earlier_process_warning(domain, "earlier", 7, text, sizeof text), 0);
-    let_go(throttle, domain);
-    domain = open_table(10, &table, &throttle);
-    EQUAL(dthrottle_allow(domain, "earlier", 7, 1), 0);
-    EQUAL(dthrottle_earlier_process_warning(domain, "new", 3, text, sizeof text), 0);
-    TEXT(text, "");
-    EQUAL(dthrottle_earlier_process_warning(domain, "earlier", 7, text, sizeof text), 1);
-    CHECK(strstr(text, "`dthrottle table remove web --dir table-test-") != NULL);
-    EQUAL(dthrottle_earlier_process_warning(domain, "earlier", 7, text, sizeof text), 0);
-    let_go(throttle, domain);
-}
-
-/* DTHROTTLE_FRESH_TABLES=1 gives this process an empty table, and makes no file. */
-static void test_fresh_tables(void)
-{
-    dthrottle_t *first, *second;
-    dthrottle_table_t table = table_of("web"), new = table_of("new");
-
-    EQUAL(setenv("DTHROTTLE_FRESH_TABLES", "1", 1), 0);
-    dthrottle_domain_t *domain = open_table(10, &table, &first);
-    EQUAL(dthrottle_allow(domain, "earlier", 7, 10), 1);
-    dthrottle_domain_t *same = open_table(10, &table, &second);
-    EQUAL(dthrottle_allow(same, "earlier", 7, 1), 0);
-    let_go(first, domain);
-    let_go(second, same);
-    domain = open_table(1, &new, &first);
-    EQUAL(dthrottle_allow(domain, "t", 1, 1), 1);
-    let_go(first, domain);
-    /* clean_up() counts the files. */
-    EQUAL(unsetenv("DTHROTTLE_FRESH_TABLES"), 0);
-}
-
-/* Children that open the name themselves take exactly the burst. */
-static void test_processes(void)
+static void children_that_open_a_named_table_take_exactly_the_burst(void)
 {
     int pipes[2], sum = 0;
     dthrottle_table_t table = table_of("crowd");
@@ -203,7 +158,7 @@ static void test_processes(void)
             int taken = 0;
             for (int ask = 0; ask < 500; ask++)
                 taken += dthrottle_allow(domain, "t", 1, 1) == 1;
-            let_go(throttle, domain);
+            release(throttle, domain);
             _exit(write(pipes[1], &taken, sizeof taken) == sizeof taken ? 0 : 1);
         }
     }
@@ -219,8 +174,7 @@ static void test_processes(void)
     close(pipes[1]);
 }
 
-/* Many at once get what each alone would get. */
-static void test_many(void)
+static void allow_many_returns_the_same_as_single_calls(void)
 {
     char texts[TAGS][8];
     const void *tags[TAGS];
@@ -243,12 +197,11 @@ static void test_many(void)
     }
     EQUAL(passed, 3 * 70);
     CHECK(!allowed[TAGS]);
-    let_go(one, by_one);
-    let_go(many, at_once);
+    release(one, by_one);
+    release(many, at_once);
 }
 
-/* A table that is too small forgets, and counts it. */
-static void test_evicted(void)
+static void a_full_table_evicts_buckets_and_counts_them(void)
 {
     dthrottle_t *throttle;
     dthrottle_stats_t stats = DTHROTTLE_STATS_INIT;
@@ -261,11 +214,10 @@ static void test_evicted(void)
     OK(dthrottle_stats(throttle, &stats));
     CHECK(stats.buckets < TAGS);
     EQUAL(stats.buckets + stats.evicted, TAGS);
-    let_go(throttle, domain);
+    release(throttle, domain);
 }
 
-/* The named tables: what there is, another size, and no more of it. */
-static void test_list(void)
+static void named_tables_are_listed_resized_and_removed(void)
 {
     char error[256];
     size_t count = 77;
@@ -276,7 +228,7 @@ static void test_list(void)
     dthrottle_domain_t *domain = open_table(1, &table, &throttle);
     for (int i = 0; i < TAGS; i++)
         EQUAL(dthrottle_allow(domain, &i, sizeof i, 1), 1);
-    let_go(throttle, domain);
+    release(throttle, domain);
     where.dir = folder;
     where.dir_len = strlen(folder);
     tables[0].size = sizeof tables[0];
@@ -337,15 +289,13 @@ static void clean_up(void)
 int main(void)
 {
     MUST(mkdtemp(folder) != NULL);
-    test_names();
-    test_faults();
-    test_warnings();
-    test_earlier_process();
-    test_fresh_tables();
-    test_processes();
-    test_many();
-    test_evicted();
-    test_list();
+    throttles_with_the_same_table_name_share_buckets();
+    an_invalid_table_is_an_error_that_names_the_field();
+    an_unusable_table_gives_one_warning_and_works();
+    children_that_open_a_named_table_take_exactly_the_burst();
+    allow_many_returns_the_same_as_single_calls();
+    a_full_table_evicts_buckets_and_counts_them();
+    named_tables_are_listed_resized_and_removed();
     clean_up();
     return check_report("table");
 }

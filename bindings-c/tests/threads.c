@@ -1,6 +1,6 @@
 /*
- * Threads on one tag admit exactly its burst; threads that make and release handles of their own
- * meanwhile disturb nobody, nor does closing the throttle under them.
+ * Threads that check one tag admit exactly its burst, also while other threads make and release
+ * handles, and while the throttle is closed.
  */
 #include "check.h"
 
@@ -15,8 +15,8 @@ static dthrottle_domain_t *domain;
 static dthrottle_config_t *config;
 static atomic_int admitted, refused, closed, wrong;
 
-/* Each thread alone asks for more than there is. */
-static void *ask(void *unused)
+/* Each thread checks more often than the burst allows. */
+static void *check_tag_repeatedly(void *unused)
 {
     (void)unused;
     for (int i = 0; i < BURST; i++) {
@@ -45,7 +45,7 @@ static void *make_handles(void *unused)
         bad |= dthrottle_config_set_dry_run(config, NULL, 0, i % 2);
         bad |= dthrottle_config_toml(config, "rate = 1", 8, NULL, 0);
         bad |= dthrottle_config_add_rule(config, "d", 1, &rule);
-        /* Another thread's TOML may come between; at most one rule of each thread is there. */
+        /* Another thread may replace the TOML, so each thread has added at most one rule. */
         bad |= dthrottle_open_config(config, &other, NULL, 0);
         bad |= dthrottle_stats(throttle, &stats);
         dthrottle_close(other);
@@ -56,7 +56,7 @@ static void *make_handles(void *unused)
     return NULL;
 }
 
-static void *ask_until_closed(void *unused)
+static void *check_until_closed(void *unused)
 {
     (void)unused;
     int32_t answer;
@@ -82,7 +82,7 @@ int main(void)
     MUST(dthrottle_config_new(&config) == DTHROTTLE_OK);
     throttle = open_on("rate = \"1/year\"\nburst = 1000", NULL);
     domain = domain_of(throttle, NULL);
-    run(ask, make_handles, 0);
+    run(check_tag_repeatedly, make_handles, 0);
     EQUAL(admitted, BURST);
     EQUAL(refused, (THREADS - 1) * BURST);
 
@@ -90,7 +90,7 @@ int main(void)
     OK(dthrottle_stats(throttle, &stats));
     EQUAL(stats.refused, (THREADS - 1) * BURST);
 
-    run(ask_until_closed, ask_until_closed, 1);
+    run(check_until_closed, check_until_closed, 1);
     EQUAL(closed, 2 * THREADS);
     EQUAL(wrong, 0);
     dthrottle_domain_free(domain);

@@ -1,5 +1,5 @@
 /*
- * sequences.json and inputs.json: calls about tags, at times set by hand.  vectors_calls FOLDER
+ * Runs sequences.json and inputs.json: calls about tags, with a manual clock.  vectors_calls FOLDER
  */
 #include "json.h"
 
@@ -7,7 +7,7 @@
 
 static cJSON *errors;
 
-/* Durations may differ by rounding; see the README of the vectors. */
+/* Compares durations, with the tolerance that the README of the vectors allows. */
 static void check_time(uint64_t got, const cJSON *expect, const char *key)
 {
     const cJSON *want = json_get(expect, key);
@@ -58,14 +58,14 @@ static void check_decision(const dthrottle_domain_t *domain, const dthrottle_dec
         TEXT(dthrottle_rule_name(domain, decision->rule), rule->valuestring);
 }
 
-/* A number of nanoseconds given under one of two names. */
+/* Returns a time in nanoseconds from one of two keys. */
 static uint64_t time_of(const cJSON *args, const char *ns, const char *ms)
 {
     const cJSON *millis = json_get(args, ms);
     return millis ? (uint64_t)(millis->valuedouble * 1e6 + 0.5) : json_u64(json_get(args, ns), 0);
 }
 
-/* One call, with its arguments, on an open domain. */
+/* Runs one call on a domain and checks its result. */
 static void call(const dthrottle_domain_t *domain, const char *name, const cJSON *args, text_t tag,
                  int32_t status, const cJSON *expect)
 {
@@ -92,10 +92,10 @@ static void call(const dthrottle_domain_t *domain, const char *name, const cJSON
     } else if (strcmp(name, "reset") == 0) {
         got = dthrottle_reset(domain, tag.bytes, tag.len);
     } else if (strcmp(name, "charge_local") == 0) {
-        got = dthrottle_charge_local(domain, tag.bytes, tag.len, json_u64(json_get(args, "cost"), 0),
-                              time_of(args, "age_ns", "age_ms"));
+        got = dthrottle_charge_local(domain, tag.bytes, tag.len, options.cost,
+                                     time_of(args, "age_ns", "age_ms"));
     } else {
-        MUST(!"a call that this test does not know");
+        MUST(!"the vector has an unknown call");
         return;
     }
     EQUAL(got, status);
@@ -105,7 +105,7 @@ static void call(const dthrottle_domain_t *domain, const char *name, const cJSON
         check_decision(domain, &decision, expect);
 }
 
-/* A call on a domain of a throttle; to find no domain may be what is expected. */
+/* Runs one call on a domain of a throttle. The vector may expect that the domain does not exist. */
 static void call_in(const dthrottle_t *throttle, const char *name, const cJSON *args, text_t tag,
                     int32_t status, const cJSON *expect, int times)
 {
@@ -154,13 +154,13 @@ static void run_sequence(const cJSON *sequence)
     dthrottle_clock_free(manual);
 }
 
-/* A tag of inputs.json: text, bytes in hex, many letters, or null. */
+/* Returns a tag of inputs.json: text, bytes in hex, repeated text, or null. */
 static text_t input_tag(const cJSON *tag)
 {
     const cJSON *hex = json_get(tag, "bytes_hex"), *letter = json_get(tag, "repeat");
     text_t text = json_text(tag);
     if (cJSON_IsNull(tag)) {
-        text.len = 1; /* NULL with a length: without one it would be the empty tag */
+        text.len = 1; /* NULL with a length, because NULL without a length is the empty tag */
     } else if (hex) {
         text.len = strlen(hex->valuestring) / 2;
         text.bytes = malloc(text.len + 1);
@@ -193,7 +193,7 @@ static void run_input(const cJSON *input)
         EQUAL(dthrottle_clock_advance(manual, time_of(args, "ns", "ms")), status);
         dthrottle_close(throttle);
     } else if (cJSON_IsTrue(json_get(input, "closed"))) {
-        /* In C the throttle itself is gone then, and only its domains can be asked. */
+        /* In C the throttle is released then, and only its domains can be used. */
         dthrottle_domain_t *domain = domain_of(throttle, NULL);
         text_t tag = input_tag(json_get(args, "tag"));
         dthrottle_close(throttle);

@@ -1,10 +1,10 @@
 /*
- * rates.json, configs.json and errors.json: everything that is decided before the first call.
+ * Runs rates.json, configs.json and errors.json, which test configurations and error numbers.
  * vectors_config FOLDER
  */
 #include "json.h"
 
-/* A JSON value as TOML: the same, but for the numbers that JSON has not. */
+/* Converts a JSON value to TOML. Only numbers that JSON does not have differ. */
 static const char *as_toml(const cJSON *value, char *room, size_t size)
 {
     static const char *const names[] = {"NaN", "Infinity", "-Infinity"};
@@ -17,7 +17,7 @@ static const char *as_toml(const cJSON *value, char *room, size_t size)
     return room;
 }
 
-/* The rate (and burst) of a vector as a configuration in TOML. */
+/* Opens a throttle with the rate and burst of a vector, in TOML. */
 static int32_t open_toml(const cJSON *vector, const dthrottle_clock_t *manual, dthrottle_t **out)
 {
     char toml[1024], room[512], error[512] = "";
@@ -44,7 +44,7 @@ static int32_t open_toml(const cJSON *vector, const dthrottle_clock_t *manual, d
     return status;
 }
 
-/* The same by setters, as far as they take it: a rate as text, a burst as a number. */
+/* Like open_toml(), by calls. Returns false unless the rate is text and the burst a number. */
 static bool open_set(const cJSON *vector, const dthrottle_clock_t *manual, dthrottle_t **out,
                      int32_t *status)
 {
@@ -72,7 +72,7 @@ static bool open_set(const cJSON *vector, const dthrottle_clock_t *manual, dthro
     return possible;
 }
 
-/* Takes the whole burst, and then one more. */
+/* Takes the whole burst, and then one more unit, which must be refused. */
 static void check_rate(dthrottle_t *throttle, const cJSON *vector)
 {
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
@@ -161,7 +161,7 @@ static void run_bad_config(const cJSON *vector)
     free(toml.bytes);
 }
 
-/* The numbers and names of the header are those of the table. */
+/* Checks that the header has the numbers and names of errors.json. */
 static void run_errors(const cJSON *errors)
 {
     static const struct {
@@ -210,7 +210,7 @@ int main(int argc, char **argv)
         config_count++;
     }
     cJSON_ArrayForEach(vector, json_get(configs, "bad")) {
-        if (json_get(vector, "toml")) { /* the others are objects, which C has not */
+        if (json_get(vector, "toml")) { /* C has no configurations as objects */
             run_bad_config(vector);
             config_count++;
         }

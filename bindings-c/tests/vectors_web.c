@@ -1,8 +1,8 @@
 /*
- * web.json: requests to middleware.  vectors_web FOLDER
+ * Runs web.json: requests to middleware.  vectors_web FOLDER
  *
- * Options about the throttle are a configuration here, and the others the middleware's. Cases that
- * C cannot express are left out: those with methods and routes, which the caller compares, and with
+ * The options of the throttle become a configuration, and the others the options of the middleware.
+ * Skips cases that C cannot express: with methods and routes, which the caller compares, and with
  * null, which TOML does not have.
  */
 #define _POSIX_C_SOURCE 200809L
@@ -43,7 +43,7 @@ static bool write_value(FILE *to, const cJSON *value)
     } else if (cJSON_IsNumber(value) && value->valuedouble == (double)(int64_t)value->valuedouble) {
         fprintf(to, "%" PRId64, (int64_t)value->valuedouble);
     } else {
-        /* Text in JSON is text in TOML, as long as it is not escaped. */
+        /* A JSON string is a TOML string unless it contains escapes. */
         char *text = cJSON_PrintUnformatted(value);
         MUST(text != NULL);
         fputs(text, to);
@@ -58,7 +58,7 @@ static bool write_options(char *toml, const cJSON *options, bool is_of_throttle)
     FILE *to = fmemopen(toml, MOST_TOML, "w");
     const cJSON *option, *name = json_get(options, "domain");
     bool is_right = true;
-    *toml = '\0'; /* nothing is written for an empty text */
+    *toml = '\0'; /* the stream writes nothing for an empty string */
     MUST(to != NULL);
     if (is_of_throttle && name) {
         fputs("[domains.", to);
@@ -198,7 +198,7 @@ static bool run_case(const cJSON *entry)
     return true;
 }
 
-/* Options of middleware that are an error. Returns whether C can express the case. */
+/* Checks that invalid options are an error. Returns whether C can express the case. */
 static bool run_bad(const cJSON *entry)
 {
     const cJSON *options = json_get(entry, "options"), *says;

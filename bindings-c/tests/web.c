@@ -1,6 +1,6 @@
 /*
- * HTTP: addresses as tags, header fields, and middleware. vectors_web.c has the cases that all
- * languages share; here is what only C can get wrong.
+ * HTTP: addresses as tags, header fields, and middleware. Tests only what differs in C;
+ * vectors_web.c has the cases that all languages share.
  */
 #include "check.h"
 
@@ -24,7 +24,7 @@ static void check_tag(const uint8_t *address, size_t len, uint32_t prefix, const
     CHECK(memcmp(tag, want, want_len) == 0);
 }
 
-static void test_addresses(void)
+static void addresses_become_tags(void)
 {
     static const uint8_t v4[] = {203, 0, 113, 7};
     static const uint8_t mapped[16] = {[10] = 0xff, 0xff, 203, 0, 113, 7};
@@ -42,7 +42,7 @@ static void test_addresses(void)
     check_tag(v6, sizeof v6, 128, v6, sizeof v6);
 }
 
-static void test_kinds(void)
+static void names_of_header_kinds_are_known(void)
 {
     static const struct {
         const char *name;
@@ -59,8 +59,7 @@ static void test_kinds(void)
         EQUAL(dthrottle_header_kind(kinds[i].name, strlen(kinds[i].name)), kinds[i].kind);
 }
 
-/* Header fields without middleware: the fields of each kind, and Retry-After of a refusal. */
-static void test_fields(void)
+static void header_fields_are_written_for_each_kind(void)
 {
     dthrottle_t *throttle = open_on("rate = \"2/minute\"", manual);
     dthrottle_domain_t *domain = domain_of(throttle, NULL);
@@ -92,7 +91,7 @@ static void test_fields(void)
     TEXT(field(&response, "X-RateLimit-Remaining"), "0");
     dthrottle_response_free(&response);
 
-    /* An open decision, as after an error, has no fields. */
+    /* An allowed decision without figures, as after an error, has no fields. */
     decision = (dthrottle_decision_t)DTHROTTLE_DECISION_INIT;
     OK(dthrottle_header_fields(domain, DTHROTTLE_HEADERS_STANDARD, &decision, &response));
     CHECK(response.field_count == 0 && response.memory == NULL);
@@ -111,8 +110,7 @@ static dthrottle_middleware_t *middleware_of(const dthrottle_domain_t *domain, c
     return middleware;
 }
 
-/* A client that writes bytes that are not UTF-8 gets no way around its limit. */
-static void test_bytes_of_clients(void)
+static void invalid_utf8_does_not_bypass_the_limit(void)
 {
     dthrottle_t *throttle = open_on("rate = \"1/minute\"", manual);
     dthrottle_domain_t *domain = domain_of(throttle, NULL);
@@ -138,8 +136,7 @@ static void test_bytes_of_clients(void)
     dthrottle_close(throttle);
 }
 
-/* Tags that requests bring, responses that outlive their middleware, and warnings. */
-static void test_tags_and_warnings(void)
+static void request_tags_are_checked_and_warnings_are_returned(void)
 {
     dthrottle_t *throttle = open_on("rate = \"1/minute\"", manual);
     dthrottle_domain_t *domain = domain_of(throttle, NULL);
@@ -171,8 +168,8 @@ static void test_tags_and_warnings(void)
     dthrottle_close(throttle);
 }
 
-/* A delay that is ended twice frees one place, not another request's. */
-static void test_a_delay_ends_once(void)
+/* Ending a delay twice must not end the delay of another request. */
+static void a_delay_ends_once(void)
 {
     dthrottle_t *throttle = open_on("rate = \"1/s\"", manual);
     dthrottle_domain_t *domain = domain_of(throttle, NULL);
@@ -210,8 +207,7 @@ static void test_a_delay_ends_once(void)
     dthrottle_close(throttle);
 }
 
-/* A request that was refunded because its client left is not refunded again. */
-static void test_a_request_is_refunded_once(void)
+static void a_request_is_refunded_once(void)
 {
     dthrottle_t *throttle = open_on("rate = \"1/minute\"\nburst = 4", manual);
     dthrottle_domain_t *domain = domain_of(throttle, NULL);
@@ -251,13 +247,13 @@ static void test_a_request_is_refunded_once(void)
 int main(void)
 {
     MUST(dthrottle_clock_new(&manual) == DTHROTTLE_OK);
-    test_addresses();
-    test_kinds();
-    test_fields();
-    test_bytes_of_clients();
-    test_tags_and_warnings();
-    test_a_delay_ends_once();
-    test_a_request_is_refunded_once();
+    addresses_become_tags();
+    names_of_header_kinds_are_known();
+    header_fields_are_written_for_each_kind();
+    invalid_utf8_does_not_bypass_the_limit();
+    request_tags_are_checked_and_warnings_are_returned();
+    a_delay_ends_once();
+    a_request_is_refunded_once();
     dthrottle_clock_free(manual);
     return check_report("web");
 }
