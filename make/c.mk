@@ -4,15 +4,15 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 
-# From [workspace.package], so that they are written once.
+# Read from [workspace.package] of Cargo.toml.
 C_FIELD = $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^$(1) = "\(.*\)"$$/\1/p' Cargo.toml)
 C_VERSION = $(call C_FIELD,version)
 C_SONAME = libdthrottle.so.$(firstword $(subst ., ,$(C_VERSION)))
 
 C_SOURCES := $(shell find core/src bindings-c/src -name '*.rs') bindings-c/build.rs \
 	Cargo.toml Cargo.lock core/Cargo.toml bindings-c/Cargo.toml
-# What a program linked with libdthrottle.a needs besides; written when all else is built. Without
-# libgcc_s, which has no static form: compilers add it, or libgcc_eh under -static.
+# The libraries that a program needs if it is linked with libdthrottle.a. Written last. Without
+# libgcc_s, which has no static form; compilers add it, or libgcc_eh with -static.
 C_BUILT := $(RELEASE)/libdthrottle.libs
 
 build-c: cargo-ready ## Build libdthrottle for C: target/release/libdthrottle.so and .a
@@ -23,24 +23,24 @@ build-c: cargo-ready ## Build libdthrottle for C: target/release/libdthrottle.so
 	@sed -n 's/^note: native-static-libs: //p' $(C_BUILT).log | sed 's/-lgcc_s *//' >$(C_BUILT)
 	@test -s $(C_BUILT) || { echo "no native-static-libs in $(C_BUILT).log" >&2; exit 1; }
 
-# Root, who installs, may have no cargo: it is only asked for when the sources have changed.
+# Only runs cargo if the sources have changed, because root, who installs, may not have it.
 $(C_BUILT): $(C_SOURCES)
 	@$(MAKE) --no-print-directory build-c
 
-# Its client asks a daemon, as cargo builds it for tests.
+# Builds the daemon, because the tests of its client need it.
 test-c: build-c ## Test the C library: vectors, bad input, memory, threads, every C standard
 	@$(NEED) gcc g++ valgrind pkg-config nm=binutils /usr/include/cjson/cJSON.h=libcjson-dev
 	$(CARGO) test --quiet --package dthrottle-c
 	$(CARGO) build --quiet --package dthrottled
 	@MAKE="$(MAKE)" bindings-c/tests/run.sh
 
-header: cargo-ready ## Write include/dthrottle.h anew from the exports
+header: cargo-ready ## Generate include/dthrottle.h from the exports
 	$(CARGO) run --quiet --package xtask -- header
 
 header-check: cargo-ready
 	$(CARGO) run --quiet --package xtask -- header --check
 
-abi: build-c ## Write bindings-c/abi.txt anew: what programs rely on
+abi: build-c ## Generate bindings-c/abi.txt, the binary interface of the library
 	@$(NEED) gcc nm=binutils
 	bindings-c/tests/abi.sh include/dthrottle.h $(RELEASE)/libdthrottle.so >bindings-c/abi.txt
 
@@ -56,7 +56,7 @@ install: $(C_BUILT) ## Install the C library: make install PREFIX=/usr/local DES
 		-e "s|@PRIVATE@|$$(cat $(C_BUILT))|" bindings-c/dthrottle.pc.in \
 		>"$(DESTDIR)$(LIBDIR)/pkgconfig/dthrottle.pc"
 
-uninstall: ## Remove what install put there, with the same PREFIX and DESTDIR
+uninstall: ## Remove the installed files, with the same PREFIX and DESTDIR
 	rm -f "$(DESTDIR)$(INCLUDEDIR)/dthrottle.h" "$(DESTDIR)$(LIBDIR)/libdthrottle.a" \
 		"$(DESTDIR)$(LIBDIR)/libdthrottle.so" "$(DESTDIR)$(LIBDIR)/$(C_SONAME)" \
 		"$(DESTDIR)$(LIBDIR)/libdthrottle.so.$(C_VERSION)" \

@@ -1,6 +1,6 @@
-# Hostile bytes by coverage-guided fuzzing; the same checks run on stable Rust in `make test-core`.
+# Coverage-guided fuzzing of the wire format. `make test-core` runs the same checks on stable Rust.
 
-# How long each target runs, and which targets there are.
+# The time of each target, and the targets.
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= datagram engine
 
@@ -11,7 +11,7 @@ fuzz-ready: cargo-ready
 		{ echo "missing: cargo-fuzz; install it with cargo" >&2; exit 1; }
 	@$(NEED) c++=g++
 
-# What was found stays in fuzz/artifacts/, what was learned in fuzz/corpus/.
+# Failing inputs are kept in fuzz/artifacts/, and the corpus in fuzz/corpus/.
 fuzz: fuzz-ready ## Feed hostile bytes to the wire format for a minute (FUZZ_SECONDS=3600: an hour)
 	$(PYTHON) tests/vectors/seeds.py fuzz/corpus/datagram
 	for target in $(FUZZ_TARGETS); do \

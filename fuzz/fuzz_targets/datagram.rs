@@ -1,7 +1,7 @@
-//! Arbitrary bytes as a datagram, and as the body of one.
+//! Parses arbitrary bytes as a datagram, and as the body of one.
 #![no_main]
 
-#[allow(dead_code, reason = "the tests on stable Rust use all of it")]
+#[allow(dead_code, reason = "the tests on stable Rust use the rest")]
 #[path = "../../core/tests/hostile/datagram.rs"]
 mod datagram;
 

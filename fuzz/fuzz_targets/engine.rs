@@ -1,4 +1,4 @@
-//! Arbitrary bytes as messages of a peer to an engine, in any order and at any time.
+//! Sends arbitrary datagrams of a peer to an engine, in any order and at any time.
 #![no_main]
 
 #[path = "../../core/tests/hostile/engine.rs"]

@@ -1,4 +1,4 @@
-//! Build steps that are more than a command:
+//! Build steps that need more than a shell command:
 //! `cargo run -p xtask -- deny | header | records | wasm`.
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let done = match words.as_slice() {
+    let result = match words.as_slice() {
         ["deny"] => deny::check(),
         ["header"] => header::write(),
         ["header", "--check"] => header::check(),
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         ["wasm"] => wasm::build(),
         _ => Err("usage: xtask deny | header [--check] | records [--check] | wasm".into()),
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("xtask: {message}");
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The root of the checkout.
+/// Returns the root of the checkout.
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }

@@ -1,5 +1,5 @@
-//! What is written from core's lists of records, error kinds and configuration keys, where no macro
-//! reaches: whole files, and parts of files between lines that say `xtask: NAME` and `xtask: end`.
+//! Generates code and documents from core's lists of records, error kinds and configuration keys,
+//! where macros cannot: whole files, and the parts of files between `xtask: NAME` and `xtask: end`.
 
 mod c;
 mod documents;
@@ -17,13 +17,13 @@ use crate::root;
 
 pub(crate) use c::initialisers;
 
-/// A record as the writers need it.
+/// A record, as the generators use it.
 #[derive(Clone, Copy)]
 struct Record {
     name: &'static str,
     about: &'static [&'static str],
     fields: &'static [Field],
-    /// How many fields the first version of the C struct had.
+    /// The number of fields in the first version of the C struct.
     first: usize,
 }
 
@@ -42,19 +42,19 @@ const RECORDS: [Record; 6] =
     all![Decision, Stats, BusyStats, ClusterStats, PeerStats, ClusterEvent];
 const DECISION: Record = RECORDS[0];
 
-/// What the list of errors says of a kind, besides what core has of it.
-struct Failure {
+/// An entry of the list of error kinds.
+struct KindOfError {
     kind: ErrorKind,
     docs: Vec<&'static str>,
     class: &'static str,
     base: &'static str,
 }
 
-macro_rules! failures {
+macro_rules! define_error_kinds {
     ($($(#[doc = $doc:literal])+ $kind:ident = $number:literal, $name:literal, $code:ident,
         $class:ident($base:ident), $text:literal;)*) => {
-        fn failures() -> Vec<Failure> {
-            vec![$(Failure {
+        fn error_kinds() -> Vec<KindOfError> {
+            vec![$(KindOfError {
                 kind: ErrorKind::$kind,
                 docs: vec![$($doc),+],
                 class: stringify!($class),
@@ -64,9 +64,9 @@ macro_rules! failures {
     };
 }
 
-dthrottle::error_kinds!(failures);
+dthrottle::error_kinds!(define_error_kinds);
 
-/// Writes all of it anew.
+/// Writes all generated files.
 pub(crate) fn write() -> Result<(), Box<dyn Error>> {
     for (path, text) in files()? {
         fs::write(root().join(path), text)?;
@@ -74,10 +74,10 @@ pub(crate) fn write() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Fails when a committed file is not what the lists give.
+/// Returns an error if a committed file is out of date.
 pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     for (path, text) in files()? {
-        // A file that is not there is out of date, too.
+        // A missing file is out of date, too.
         if fs::read_to_string(root().join(path)).ok() != Some(text) {
             let message = "is out of date; run `cargo run -p xtask -- records` and commit it";
             return Err(format!("{path} {message}").into());
@@ -101,7 +101,7 @@ fn files() -> Result<Vec<(&'static str, String)>, Box<dyn Error>> {
     ])
 }
 
-/// A file with its marked parts written anew.
+/// Returns the text of a file with its marked parts generated again.
 fn filled(
     path: &'static str,
     parts: &[(&str, String)],
@@ -131,19 +131,19 @@ fn fill(text: &str, name: &str, part: &str) -> Option<String> {
     None
 }
 
-/// The whole description, as one line.
+/// Returns a whole doc comment as one line.
 fn whole(docs: &[&str]) -> String {
     let lines = docs.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// A text in lines of at most so many characters, each with this before it.
-fn wrapped(text: &str, width: usize, before: &str) -> String {
+/// Wraps a text into lines of at most `width` characters, each with a prefix.
+fn wrapped(text: &str, width: usize, prefix: &str) -> String {
     let mut out = String::new();
     let mut line = String::new();
     for word in text.split(' ') {
-        if !line.is_empty() && before.len() + line.len() + 1 + word.len() > width {
-            out += &format!("{before}{line}\n");
+        if !line.is_empty() && prefix.len() + line.len() + 1 + word.len() > width {
+            out += &format!("{prefix}{line}\n");
             line.clear();
         }
         if !line.is_empty() {
@@ -151,7 +151,7 @@ fn wrapped(text: &str, width: usize, before: &str) -> String {
         }
         line += word;
     }
-    out + before + &line + "\n"
+    out + prefix + &line + "\n"
 }
 
 #[cfg(test)]
@@ -159,16 +159,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_between_the_markers_changes() {
+    fn only_the_text_between_the_markers_changes() {
         let text = "a\n# xtask: x\nold\n<!-- xtask: end -->\nb\n<!-- xtask: y -->\n";
         let new = "a\n# xtask: x\nnew\n<!-- xtask: end -->\nb\n<!-- xtask: y -->\n";
         assert_eq!(fill(text, "x", "new\n").as_deref(), Some(new));
-        assert_eq!(fill(text, "y", "new\n"), None, "it has no end");
+        assert_eq!(fill(text, "y", "new\n"), None, "a part without an end marker is an error");
         assert_eq!(fill(text, "z", "new\n"), None);
     }
 
     #[test]
-    fn text_is_wrapped_at_blanks() {
+    fn text_is_wrapped_at_spaces() {
         assert_eq!(wrapped("one two three", 10, "# "), "# one two\n# three\n");
     }
 }

@@ -1,6 +1,6 @@
-//! The WebAssembly package, for Node and for the web, from the compiled module and the sources in
-//! JavaScript. The public classes are those of bindings-node, copied; for the web, CommonJS becomes
-//! ES modules.
+//! Builds the WebAssembly package, for Node and for the web, from the compiled module and the
+//! JavaScript sources. Copies the public classes of bindings-node. For the web, converts CommonJS
+//! to ES modules.
 
 use std::error::Error;
 use std::fs;
@@ -10,10 +10,10 @@ use wasm_bindgen_cli_support::Bindgen;
 
 const MODULE: &str = "target/wasm32-unknown-unknown/wasm/dthrottle_wasm.wasm";
 
-/// From where, relative to the root, to what name in the package.
+/// Files to copy: paths relative to the root, and names in the package.
 type Copies = &'static [(&'static str, &'static str)];
 
-/// What both hosts get. The JavaScript among it is CommonJS.
+/// Files for both hosts. The JavaScript files are CommonJS.
 const COMMON: Copies = &[
     ("bindings-node/api/busy.js", "api/busy.js"),
     ("bindings-node/api/clocks.js", "api/clocks.js"),
@@ -85,8 +85,8 @@ fn bindgen(root: &Path) -> Bindgen {
     bindgen
 }
 
-/// Puts the compiled module into a script, so that bundlers for Node need no loader for it, and no
-/// bundle looks for a file beside itself.
+/// Embeds the compiled module in a script, so that bundlers for Node need no loader for it, and
+/// bundles read no further file.
 fn embed_module(node: &Path) -> Result<(), Box<dyn Error>> {
     const READ: &str = "const wasmPath = `${__dirname}/dthrottle_bg.wasm`;
 const wasmBytes = require('fs').readFileSync(wasmPath);";
@@ -94,7 +94,8 @@ const wasmBytes = require('fs').readFileSync(wasmPath);";
     let text = fs::read_to_string(&glue)?;
     if !text.contains(READ) {
         return Err(
-            "wasm-bindgen's script for Node reads the module in another way than before".into()
+            "dthrottle.js of wasm-bindgen must contain the lines that read the module; update READ"
+                .into(),
         );
     }
     fs::write(&glue, text.replace(READ, "const { wasmBytes } = require('./module.js');"))?;
@@ -143,8 +144,8 @@ fn copy(
     Ok(())
 }
 
-/// A CommonJS module as an ES module. It understands only what those modules use, each on a line of
-/// its own, and refuses the rest.
+/// Converts a CommonJS module to an ES module. Supports only the statements that these modules use,
+/// each on its own line, and returns an error for others.
 fn es_module(text: String) -> Result<String, String> {
     let lines = text.lines().filter(|line| *line != "'use strict';").map(es_line);
     Ok(lines.collect::<Result<Vec<_>, _>>()?.join("\n") + "\n")

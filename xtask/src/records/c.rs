@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use dthrottle::records::{Field, FieldKind};
 
-use super::{DECISION, RECORDS, Record, failures, short, whole, wrapped};
+use super::{DECISION, RECORDS, Record, error_kinds, short, whole, wrapped};
 
 /// A struct of the header.
 struct Struct {
@@ -103,7 +103,8 @@ impl Struct {
         Some(Member { name, kind, docs: docs + note, initial, from, is_late })
     }
 
-    /// Returns the fields after `size`. Those of the first version with less than 8 bytes are first.
+    /// Returns the fields after `size`. Those of the first version with less than 8 bytes are
+    /// first.
     fn members(&self) -> Vec<Member> {
         let fields = self.record.fields.iter().enumerate();
         let mut members: Vec<Member> = fields.filter_map(|(at, f)| self.member(at, f)).collect();
@@ -188,10 +189,10 @@ pub(super) fn structs() -> String {
          /// The call succeeded.\n\
          pub const DTHROTTLE_OK: i32 = 0;\n",
     );
-    for failure in failures() {
-        out += &wrapped(&whole(&failure.docs).replace('`', ""), 100, "/// ");
-        let name = failure.kind.name().to_uppercase();
-        let number = failure.kind.number();
+    for kind_of_error in error_kinds() {
+        out += &wrapped(&whole(&kind_of_error.docs).replace('`', ""), 100, "/// ");
+        let name = kind_of_error.kind.name().to_uppercase();
+        let number = kind_of_error.kind.number();
         let _ = writeln!(out, "pub const DTHROTTLE_ERR_{name}: i32 = {number};");
     }
     out += "\n";

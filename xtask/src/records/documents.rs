@@ -1,4 +1,4 @@
-//! Tables of documents, and the names by which the tests of every language look for fields.
+//! Tables of documents, and the names of fields for the tests of every language.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use dthrottle::records::keys::{self, Key};
 
 use super::{DECISION, RECORDS, javascript, whole};
 
-/// The marked parts of docs/semantics.md.
+/// Returns the marked parts of docs/semantics.md.
 pub(super) fn semantics() -> Vec<(&'static str, String)> {
     let mut out = String::from("| field | meaning |\n|---|---|\n");
     for field in DECISION.fields {
@@ -16,8 +16,8 @@ pub(super) fn semantics() -> Vec<(&'static str, String)> {
     vec![("decision", out)]
 }
 
-/// tests/vectors/records.json: the fields of each record and the keys of each table, as Rust and
-/// Python have them, as JSON has them, and as JavaScript has them.
+/// Returns the text of tests/vectors/records.json: the fields of each record and the keys of each
+/// table, with their names in Rust and Python, in JSON, and in JavaScript.
 pub(super) fn names() -> String {
     let quoted = |names: Vec<String>| {
         let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();

@@ -1,4 +1,4 @@
-//! The stub of the native module, the decision of a daemon, the exceptions, and the shapes of
+//! The stub of the native module, the decision of a daemon, the exceptions, and the types of
 //! configurations.
 
 use std::fmt::Write;
@@ -6,9 +6,9 @@ use std::fmt::Write;
 use dthrottle::records::keys::{self, Key};
 use dthrottle::records::{Field, FieldKind};
 
-use super::{DECISION, RECORDS, failures, short};
+use super::{DECISION, RECORDS, error_kinds, short};
 
-/// The marked parts of _dthrottle.pyi.
+/// Returns the marked parts of _dthrottle.pyi.
 pub(super) fn stub() -> Vec<(&'static str, String)> {
     let mut out = String::new();
     for record in RECORDS {
@@ -44,35 +44,34 @@ fn kind(field: &Field) -> &'static str {
     }
 }
 
-/// The marked parts of client.py.
+/// Returns the marked parts of client.py.
 pub(super) fn client() -> Vec<(&'static str, String)> {
     let mut fields = String::from("    allowed: bool\n");
     let mut read = String::new();
     for field in &DECISION.fields[1..] {
         let Field { name, kind: of, .. } = field;
-        let (usual, from) = match of {
+        let (default, from) = match of {
             FieldKind::Flag => ("False", format!("bool(numbers.get(\"{name}\", 0))")),
             FieldKind::Units => ("UNLIMITED", format!("numbers.get(\"{name}\", UNLIMITED)")),
             FieldKind::Balance => ("_BOUNDLESS", format!("numbers.get(\"{name}\", _BOUNDLESS)")),
-            FieldKind::Time | FieldKind::Millis => {
-                ("0.0", format!("numbers.get(\"{name}_ns\", 0) / 1e9"))
-            }
+            FieldKind::Time | FieldKind::Millis => ("0.0", format!("numbers.get(\"{name}_ns\", 0) / 1e9")),
             FieldKind::Rule => ("None", format!("names.get(\"{name}\")")),
             _ => ("0", format!("numbers.get(\"{name}\", 0)")),
         };
-        let _ = writeln!(fields, "    {name}: {} = {usual}", kind(field));
+        let _ = writeln!(fields, "    {name}: {} = {default}", kind(field));
         let _ = writeln!(read, "        {name}={from},");
     }
     vec![("fields", fields), ("reading", read)]
 }
 
-/// The marked parts of errors.py.
+/// Returns the marked parts of errors.py.
 pub(super) fn errors() -> Vec<(&'static str, String)> {
     let mut classes = String::new();
     let mut names = String::new();
-    for failure in failures() {
-        let (class, base, kind) = (failure.class, failure.base, failure.kind.name());
-        let docs = short(&failure.docs).replace('`', "``");
+    for kind_of_error in error_kinds() {
+        let (class, base, kind) =
+            (kind_of_error.class, kind_of_error.base, kind_of_error.kind.name());
+        let docs = short(&kind_of_error.docs).replace('`', "``");
         let _ = write!(
             classes,
             "class {class}(DthrottleError, {base}):\n    \"\"\"{docs}\"\"\"\n\n    kind = \"{kind}\"\n\n\n"
@@ -82,9 +81,9 @@ pub(super) fn errors() -> Vec<(&'static str, String)> {
     vec![("classes", classes), ("names", names)]
 }
 
-/// The marked parts of config.py.
+/// Returns the marked parts of config.py.
 pub(super) fn shapes() -> Vec<(&'static str, String)> {
-    // A rate is required of a rule in a list, and only there.
+    // A rate is required in a list of rules, and only there.
     let rest = &keys::SHORT[1..];
     vec![
         ("rule", members(&[keys::RULE, rest])),
