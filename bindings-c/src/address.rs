@@ -12,8 +12,8 @@ use crate::ffi::bad;
 pub(crate) fn resolve(address: Option<&str>) -> Result<SockAddr> {
     let invalid = |problem: &str| {
         bad(&format!(
-            "address: must be a path such as \"/run/dthrottled/dthrottled.sock\" or a host and a port \
-             such as \"127.0.0.1:7373\", got {:?}, which {problem}",
+            "address: must be a path such as \"/run/dthrottled/dthrottled.sock\" or a host and a \
+             port such as \"127.0.0.1:7373\", got {:?}, which {problem}",
             address.unwrap_or_default()
         ))
     };

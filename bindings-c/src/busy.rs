@@ -8,17 +8,18 @@ use dthrottle_core::{BusyConfig, BusyThrottle};
 use crate::clock::Clock;
 use crate::records::BusyStats;
 
-/// A busy throttle: limits the requests to services that answer busy (429 or 503), and raises the limit
-/// gradually when they recover. Made by dthrottle_busy_open(), released by dthrottle_busy_close().
+/// A busy throttle: limits the requests to services that answer busy (429 or 503), and raises the
+/// limit gradually when they recover. Made by dthrottle_busy_open(), released by
+/// dthrottle_busy_close().
 ///
 /// The name of a service may be any bytes. Calls whose names end with _at take the time of the
 /// throttle's clock, which dthrottle_busy_now() returns. The other calls read that clock.
 pub struct Busy(BusyThrottle);
 
-/// Opens a busy throttle from settings in TOML, such as "floor = 2" or "mode = 'document'". An empty
-/// string uses the defaults. With "table = 'name'", all processes of this user that use the same name
-/// share their limits. With a table [cluster], the nodes of that cluster do. If clock is not NULL, it
-/// is used instead of the clock of the system.
+/// Opens a busy throttle from settings in TOML, such as "floor = 2" or "mode = 'document'". An
+/// empty string uses the defaults. With "table = 'name'", all processes of this user that use the
+/// same name share their limits. With a table [cluster], the nodes of that cluster do. If clock is
+/// not NULL, it is used instead of the clock of the system.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_open(
     toml: *const c_char,
@@ -68,8 +69,8 @@ pub unsafe extern "C" fn dthrottle_busy_now(busy: *const Busy, now_ns: *mut u64)
     })
 }
 
-/// Returns 1 if a request to a service may be sent now; it then counts as sent. Otherwise returns 0,
-/// and wait_ns, unless it is NULL, receives the time after which to call again.
+/// Returns 1 if a request to a service may be sent now; it then counts as sent. Otherwise returns
+/// 0, and wait_ns, unless it is NULL, receives the time after which to call again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_busy_should_send(
     busy: *const Busy,

@@ -14,8 +14,8 @@ use crate::guard::catch_panic;
 use crate::lines::{self, Answer};
 use crate::records::ClientDecision;
 
-/// A client of dthrottled. If the daemon does not answer in time, checks are allowed, and the client
-/// sends no request for a while. Made by dthrottle_client_open(), released by
+/// A client of dthrottled. If the daemon does not answer in time, checks are allowed, and the
+/// client sends no request for a while. Made by dthrottle_client_open(), released by
 /// dthrottle_client_close().
 pub struct Client {
     connections: DaemonConnections,
@@ -36,8 +36,8 @@ pub struct ClientOptions {
     pub backoff_ns: u64,
     /// The longest time without requests. Default: 5 s.
     pub max_backoff_ns: u64,
-    /// The token of the daemon, or NULL. dthrottle_client_refund() and dthrottle_client_reset() need
-    /// it over TCP. dthrottle_client_open() copies it.
+    /// The token of the daemon, or NULL. dthrottle_client_refund() and dthrottle_client_reset()
+    /// need it over TCP. dthrottle_client_open() copies it.
     pub token: *const c_char,
     /// Its length.
     pub token_len: usize,
@@ -62,9 +62,9 @@ pub struct ClientCounts {
 const BATCH: usize = 256;
 
 /// Makes a client of the daemon at address: the path of a Unix socket, which contains a "/", or
-/// "host:port". NULL is the default socket of the daemon. A host name is looked up once, in this call.
-/// If options is NULL, the defaults are used. The client connects when it sends the first request,
-/// so the daemon need not run yet.
+/// "host:port". NULL is the default socket of the daemon. A host name is looked up once, in this
+/// call. If options is NULL, the defaults are used. The client connects when it sends the first
+/// request, so the daemon need not run yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_open(
     address: *const c_char,
@@ -98,9 +98,9 @@ pub unsafe extern "C" fn dthrottle_client_close(client: *mut Client) {
     });
 }
 
-/// Checks one unit in the default domain of the daemon. Returns 1 if it is allowed or the daemon does
-/// not answer, 0 if it is refused, and a negative status after an error. So
-/// "if (dthrottle_client_allow(...))" is also true after an error. A tag must not contain a newline.
+/// Checks one unit in the default domain of the daemon. Returns 1 if it is allowed or the daemon
+/// does not answer, 0 if it is refused, and a negative status after an error. So "if
+/// (dthrottle_client_allow(...))" is also true after an error. A tag must not contain a newline.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_allow(
     client: *const Client,
@@ -115,8 +115,9 @@ pub unsafe extern "C" fn dthrottle_client_allow(
     })
 }
 
-/// Checks one unit for each of count tags, in as few round trips as possible. Writes count results to
-/// allowed. If a tag is invalid, nothing is sent. After an error, tags without a result are allowed.
+/// Checks one unit for each of count tags, in as few round trips as possible. Writes count results
+/// to allowed. If a tag is invalid, nothing is sent. After an error, tags without a result are
+/// allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_allow_many(
     client: *const Client,

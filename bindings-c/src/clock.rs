@@ -17,7 +17,8 @@ pub unsafe extern "C" fn dthrottle_clock_new(out: *mut *mut Clock) -> i32 {
     })
 }
 
-/// Releases a clock handle. NULL is allowed. For throttles that use the clock, time then stands still.
+/// Releases a clock handle. NULL is allowed. For throttles that use the clock, time then stands
+/// still.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_clock_free(clock: *mut Clock) {
     guard!(|c| {
@@ -35,8 +36,8 @@ pub unsafe extern "C" fn dthrottle_clock_advance(clock: *mut Clock, by_ns: u64) 
     })
 }
 
-/// Sets the clock to a time since its zero. Returns DTHROTTLE_ERR_ARGUMENT if this is earlier than the
-/// current time.
+/// Sets the clock to a time since its zero. Returns DTHROTTLE_ERR_ARGUMENT if this is earlier than
+/// the current time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_clock_set(clock: *mut Clock, to_ns: u64) -> i32 {
     guard!(|c| c.handle(clock)?.0.set(Duration::from_nanos(to_ns)))

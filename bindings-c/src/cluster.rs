@@ -6,8 +6,8 @@ use crate::ffi::bad;
 use crate::records::{ClusterStats, Event, Peer};
 use crate::throttle::Throttle;
 
-/// Starts the exchange with the cluster in this process. Without this call the first check starts it.
-/// Does nothing without a cluster, or if the exchange runs already.
+/// Starts the exchange with the cluster in this process. Without this call the first check starts
+/// it. Does nothing without a cluster, or if the exchange runs already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_start(throttle: *const Throttle) -> i32 {
     guard!(|c| c.handle(throttle)?.core.start())
@@ -59,8 +59,8 @@ pub unsafe extern "C" fn dthrottle_cluster_count(
     })
 }
 
-/// Returns a peer by its index from 0. Returns DTHROTTLE_ERR_ARGUMENT after the last one, which ends a
-/// loop. The number of peers may change between two calls.
+/// Returns a peer by its index from 0. Returns DTHROTTLE_ERR_ARGUMENT after the last one, which
+/// ends a loop. The number of peers may change between two calls.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_cluster_peer(
     throttle: *const Throttle,
@@ -77,10 +77,10 @@ pub unsafe extern "C" fn dthrottle_cluster_peer(
     })
 }
 
-/// Writes the events of the cluster after the event with the number after, the oldest first. Begin with
-/// 0, and continue with the number of the last event. The library keeps only the latest events. events
-/// is an array of capacity structs, all of the size that the first one states. count receives the
-/// number of structs written; if it is below capacity, there are no more events.
+/// Writes the events of the cluster after the event with the number after, the oldest first. Begin
+/// with 0, and continue with the number of the last event. The library keeps only the latest
+/// events. events is an array of capacity structs, all of the size that the first one states. count
+/// receives the number of structs written; if it is below capacity, there are no more events.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_events(
     throttle: *const Throttle,

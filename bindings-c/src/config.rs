@@ -143,8 +143,8 @@ pub unsafe extern "C" fn dthrottle_config_add_rule(
     })
 }
 
-/// Sets the dry run of a domain, and adds the domain if it is new. In dry run, refusals are counted,
-/// but every check is allowed. If domain is NULL, sets the default of all domains.
+/// Sets the dry run of a domain, and adds the domain if it is new. In dry run, refusals are
+/// counted, but every check is allowed. If domain is NULL, sets the default of all domains.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_set_dry_run(
     config: *mut Config,
@@ -196,8 +196,8 @@ pub unsafe extern "C" fn dthrottle_config_name_table(
     })
 }
 
-/// Returns the number of rules of a domain, or DTHROTTLE_ERR_DOMAIN if the configuration has no such
-/// domain. If domain is NULL, of the default domain.
+/// Returns the number of rules of a domain, or DTHROTTLE_ERR_DOMAIN if the configuration has no
+/// such domain. If domain is NULL, of the default domain.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_rule_count(
     config: *const Config,
@@ -213,9 +213,9 @@ pub unsafe extern "C" fn dthrottle_config_rule_count(
     })
 }
 
-/// Checks everything that dthrottle_open_config() checks, but opens no throttle and starts no thread.
-/// If the secret of the cluster is in a file, reads the file and keeps the secret, so that the
-/// throttle can be opened after the process has dropped its privileges.
+/// Checks everything that dthrottle_open_config() checks, but opens no throttle and starts no
+/// thread. If the secret of the cluster is in a file, reads the file and keeps the secret, so that
+/// the throttle can be opened after the process has dropped its privileges.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_check(
     config: *mut Config,
@@ -225,8 +225,8 @@ pub unsafe extern "C" fn dthrottle_config_check(
     guard!(error, error_size, |c| c.handle(config)?.parts().core.prepare())
 }
 
-/// Sets a manual clock for the throttles of this configuration. The caller keeps the clock handle, and
-/// may release it at any time.
+/// Sets a manual clock for the throttles of this configuration. The caller keeps the clock handle,
+/// and may release it at any time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_set_clock(
     config: *mut Config,

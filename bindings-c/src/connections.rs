@@ -1,8 +1,8 @@
 //! Connections to a daemon. A connection is opened when it is needed, kept for later requests, and
 //! closed when a response does not arrive in time. After a failure, no request is sent for a while.
 //!
-//! No call waits for another one: a call takes an idle connection, uses it, and puts it back. So any
-//! number of threads may send requests at once, and a child works after a fork at any moment.
+//! No call waits for another one: a call takes an idle connection, uses it, and puts it back. So
+//! any number of threads may send requests at once, and a child works after a fork at any moment.
 
 use std::io::{self, Read};
 use std::sync::Mutex;
@@ -78,8 +78,8 @@ impl DaemonConnections {
         }
     }
 
-    /// Sends `count` lines and returns their answers. Returns `None` during a pause, if the answers do
-    /// not arrive in time, or if one of them does not follow the protocol.
+    /// Sends `count` lines and returns their answers. Returns `None` during a pause, if the answers
+    /// do not arrive in time, or if one of them does not follow the protocol.
     pub(crate) fn request(&self, lines: &[u8], count: usize) -> Option<Vec<u8>> {
         let started = self.now();
         // Relaxed, here and below: these atomics order nothing else, and may be seen late.
@@ -233,7 +233,8 @@ impl Connection {
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        // A timeout of up to twice the remaining time is accurate enough, and saves two system calls.
+        // A timeout of up to twice the remaining time is accurate enough, and saves two system
+        // calls.
         if left > self.timeout || left < self.timeout / 2 {
             self.socket.set_read_timeout(Some(left))?;
             self.socket.set_write_timeout(Some(left))?;

@@ -25,8 +25,8 @@ pub struct CheckOptions {
     /// delay_ns of the decision is the time to wait before proceeding. A caller that does not wait
     /// calls dthrottle_refund().
     pub max_delay_ns: u64,
-    /// If 1, allow a cost above the burst. The check then needs a full bucket and leaves it in debt,
-    /// in one atomic step. Has no effect together with partial.
+    /// If 1, allow a cost above the burst. The check then needs a full bucket and leaves it in
+    /// debt, in one atomic step. Has no effect together with partial.
     pub allow_debt: u64,
 }
 
@@ -113,9 +113,9 @@ pub unsafe extern "C" fn dthrottle_peek_with(
     ))
 }
 
-/// Checks a tag, and takes cost units if the check is allowed. Returns 1 if it is allowed, 0 if it is
-/// refused, and a negative status after an error. So "if (dthrottle_allow(...))" is also true after
-/// an error.
+/// Checks a tag, and takes cost units if the check is allowed. Returns 1 if it is allowed, 0 if it
+/// is refused, and a negative status after an error. So "if (dthrottle_allow(...))" is also true
+/// after an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_allow(
     domain: *const Domain,
@@ -129,9 +129,9 @@ pub unsafe extern "C" fn dthrottle_allow(
     })
 }
 
-/// Checks one unit for each of count tags, like count calls of dthrottle_allow(), but faster if there
-/// are many buckets. Writes count results to allowed. If a pointer is invalid, no units are taken.
-/// After an error, tags without a result are allowed.
+/// Checks one unit for each of count tags, like count calls of dthrottle_allow(), but faster if
+/// there are many buckets. Writes count results to allowed. If a pointer is invalid, no units are
+/// taken. After an error, tags without a result are allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_allow_many(
     domain: *const Domain,
@@ -208,8 +208,8 @@ pub unsafe extern "C" fn dthrottle_charge(
     })
 }
 
-/// Passes the tags to the core in parts that fit on the stack. Calls it once if there are no tags, so
-/// that a closed throttle is still an error.
+/// Passes the tags to the core in parts that fit on the stack. Calls it once if there are no tags,
+/// so that a closed throttle is still an error.
 fn allow_many<'a>(
     domain: &Domain,
     mut tags: impl Iterator<Item = &'a [u8]>,

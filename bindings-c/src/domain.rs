@@ -53,8 +53,8 @@ pub unsafe extern "C" fn dthrottle_domain_free(domain: *mut Domain) {
     });
 }
 
-/// Returns the name of a domain, or NULL if the handle is NULL. The string is valid until the handle
-/// is released.
+/// Returns the name of a domain, or NULL if the handle is NULL. The string is valid until the
+/// handle is released.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_domain_name(domain: *const Domain) -> *const c_char {
     guard!(|c| Ok(c.handle(domain)?.name.as_ptr()))
@@ -76,8 +76,8 @@ pub unsafe extern "C" fn dthrottle_rule_count(domain: *const Domain) -> i32 {
     })
 }
 
-/// Returns the name of a rule by its index from 0, as in a decision, or NULL if there is no such rule,
-/// for example for -1. The string is valid until the handle is released.
+/// Returns the name of a rule by its index from 0, as in a decision, or NULL if there is no such
+/// rule, for example for -1. The string is valid until the handle is released.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_rule_name(domain: *const Domain, index: i32) -> *const c_char {
     guard!(|c| {
@@ -86,7 +86,8 @@ pub unsafe extern "C" fn dthrottle_rule_name(domain: *const Domain, index: i32) 
     })
 }
 
-/// Returns the burst of a rule by its index from 0, as in a decision, or 0 if there is no such rule.
+/// Returns the burst of a rule by its index from 0, as in a decision, or 0 if there is no such
+/// rule.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_rule_limit(domain: *const Domain, index: i32) -> u64 {
     guard!(|c| {

@@ -233,8 +233,8 @@ impl Caller {
         }
     }
 
-    /// Writes text into a buffer, with a NUL at the end. Cuts it between two characters if it is too
-    /// long. Does nothing if the buffer is NULL.
+    /// Writes text into a buffer, with a NUL at the end. Cuts it between two characters if it is
+    /// too long. Does nothing if the buffer is NULL.
     pub(crate) fn copy_text(&self, buffer: *mut c_char, size: usize, text: &str) {
         if buffer.is_null() || size == 0 {
             return;
@@ -280,9 +280,9 @@ impl<T: VersionedStruct> OutStruct<'_, T> {
         *value.size_mut() = self.size;
         let from = (&raw const value).cast::<u8>();
         let size = self.size.min(size_of::<T>());
-        // SAFETY: the caller promises as many bytes as the size of the struct says; in an array, the
-        // size of the first struct. `size` is at most that, and at most the size of `value`, which
-        // does not overlap.
+        // SAFETY: the caller promises as many bytes as the size of the struct says; in an array,
+        // the size of the first struct. `size` is at most that, and at most the size of `value`,
+        // which does not overlap.
         unsafe { ptr::copy_nonoverlapping(from, self.to.cast(), size) };
     }
 }
@@ -307,8 +307,8 @@ macro_rules! versioned_structs {
         const _: () = assert!(offset_of!($type, size) == 0);
         const _: () = assert!(offset_of!($type, $last) + size_of::<$kind>() == size_of::<$type>());
 
-        // SAFETY: it is `repr(C)` and consists of integers, arrays of integers and raw pointers. The
-        // assertions above check the rest.
+        // SAFETY: it is `repr(C)` and consists of integers, arrays of integers and raw pointers.
+        // The assertions above check the rest.
         unsafe impl $crate::ffi::VersionedStruct for $type {
             const MIN_SIZE: usize = $first;
 

@@ -25,8 +25,8 @@ pub struct Bucket {
     pub reset_after_ns: u64,
 }
 
-/// Returns the name of a domain of the throttle by its index from 0, or NULL after the last one. The
-/// default domain is the first. The string is valid until the handle is released.
+/// Returns the name of a domain of the throttle by its index from 0, or NULL after the last one.
+/// The default domain is the first. The string is valid until the handle is released.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_domain_list(
     throttle: *const Throttle,
@@ -53,9 +53,9 @@ pub unsafe extern "C" fn dthrottle_decisions(
     })
 }
 
-/// Writes the buckets with the largest used share of their burst, the most used first. buckets is an
-/// array of capacity structs, all of the size that the first one states. count receives the number of
-/// structs written. Reads the whole table.
+/// Writes the buckets with the largest used share of their burst, the most used first. buckets is
+/// an array of capacity structs, all of the size that the first one states. count receives the
+/// number of structs written. Reads the whole table.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_top(
     throttle: *const Throttle,

@@ -41,8 +41,8 @@ pub struct Request {
     pub forwarded: *const c_char,
     /// Its length in bytes.
     pub forwarded_len: usize,
-    /// The tag, if the option tag names a header or is "request". For a header, its value. NULL: the
-    /// tag is missing, and the address of the client is used instead.
+    /// The tag, if the option tag names a header or is "request". For a header, its value. NULL:
+    /// the tag is missing, and the address of the client is used instead.
     pub tag: *const c_void,
     /// Its length in bytes.
     pub tag_len: usize,
@@ -57,9 +57,9 @@ pub struct Request {
 }
 
 /// Makes middleware that checks requests in this domain. options is TOML with the options of
-/// docs/http.md, except rates and rules, which the domain has. The caller compares methods and routes,
-/// and reads the tag from the request; with the option tag = "request", it sets the tag of every
-/// request. The domain handle may be released before the middleware.
+/// docs/http.md, except rates and rules, which the domain has. The caller compares methods and
+/// routes, and reads the tag from the request; with the option tag = "request", it sets the tag of
+/// every request. The domain handle may be released before the middleware.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_middleware_new(
     domain: *const Domain,
@@ -79,7 +79,8 @@ pub unsafe extern "C" fn dthrottle_middleware_new(
     })
 }
 
-/// Releases middleware. NULL is allowed. Its responses must be released as well, before or after it.
+/// Releases middleware. NULL is allowed. Its responses must be released as well, before or after
+/// it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_middleware_free(middleware: *mut Middleware) {
     guard!(|c| {
@@ -88,9 +89,9 @@ pub unsafe extern "C" fn dthrottle_middleware_free(middleware: *mut Middleware) 
     });
 }
 
-/// Decides whether to allow a request. The action of the response says what to do. Its header fields
-/// are for the response of the server. decision, unless it is NULL, receives the decision of the
-/// throttle. Invalid UTF-8 in the request is not an error, because clients can send it.
+/// Decides whether to allow a request. The action of the response says what to do. Its header
+/// fields are for the response of the server. decision, unless it is NULL, receives the decision of
+/// the throttle. Invalid UTF-8 in the request is not an error, because clients can send it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_middleware_decide(
     middleware: *const Middleware,
@@ -115,9 +116,9 @@ pub unsafe extern "C" fn dthrottle_middleware_decide(
     })
 }
 
-/// Ends the delay of a request, after delay_ns or when its client leaves, so that another request may
-/// be delayed. If is_gone is true, the client left, and its units are refunded. Later calls for the
-/// same response do nothing.
+/// Ends the delay of a request, after delay_ns or when its client leaves, so that another request
+/// may be delayed. If is_gone is true, the client left, and its units are refunded. Later calls for
+/// the same response do nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_middleware_end_delay(
     middleware: *const Middleware,
@@ -136,8 +137,8 @@ pub unsafe extern "C" fn dthrottle_middleware_end_delay(
 }
 
 /// Call this when the response to a request has been sent. Refunds the request if the option
-/// skip_failed_requests or skip_successful_requests says so and dthrottle_middleware_end_delay() did
-/// not. Later calls for the same response do nothing.
+/// skip_failed_requests or skip_successful_requests says so and dthrottle_middleware_end_delay()
+/// did not. Later calls for the same response do nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_middleware_finish(
     middleware: *const Middleware,
@@ -152,9 +153,10 @@ pub unsafe extern "C" fn dthrottle_middleware_finish(
     })
 }
 
-/// Returns 1 and writes the next warning to text, or returns 0 if there is none. A warning is one line
-/// for a log, for example about X-Forwarded-For without trusted proxies. Each cause gives one warning.
-/// Call this after dthrottle_middleware_new() and after each decision; it is fast without a warning.
+/// Returns 1 and writes the next warning to text, or returns 0 if there is none. A warning is one
+/// line for a log, for example about X-Forwarded-For without trusted proxies. Each cause gives one
+/// warning. Call this after dthrottle_middleware_new() and after each decision; it is fast without
+/// a warning.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_middleware_warning(
     middleware: *const Middleware,

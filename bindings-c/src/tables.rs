@@ -27,9 +27,9 @@ pub struct TableInfo {
     pub buckets: u64,
 }
 
-/// Lists the tables of this user in the default directories. If filter is not NULL, lists the tables
-/// of its group and in its dir. tables is an array of capacity structs, all of the size that the first
-/// one states. count receives the number of tables, which may be above capacity.
+/// Lists the tables of this user in the default directories. If filter is not NULL, lists the
+/// tables of its group and in its dir. tables is an array of capacity structs, all of the size that
+/// the first one states. count receives the number of tables, which may be above capacity.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_table_list(
     filter: *const Table,
@@ -65,8 +65,8 @@ pub unsafe extern "C" fn dthrottle_table_remove(
     })
 }
 
-/// Changes the size of the table with the name, group and dir of table to its tags or bytes. Keeps all
-/// buckets that fit. forgotten, unless it is NULL, receives the number of those that did not.
+/// Changes the size of the table with the name, group and dir of table to its tags or bytes. Keeps
+/// all buckets that fit. forgotten, unless it is NULL, receives the number of those that did not.
 /// Processes that use the old table share it until they are restarted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_table_resize(

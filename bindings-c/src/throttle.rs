@@ -75,9 +75,9 @@ pub unsafe extern "C" fn dthrottle_open_config(
     })
 }
 
-/// Opens a throttle on the table of another throttle, with the rules of a configuration. No bucket is
-/// lost. The table and the clock of the configuration are ignored. In a cluster the exchange starts
-/// again. The old throttle and its domains keep the old rules, and should be released;
+/// Opens a throttle on the table of another throttle, with the rules of a configuration. No bucket
+/// is lost. The table and the clock of the configuration are ignored. In a cluster the exchange
+/// starts again. The old throttle and its domains keep the old rules, and should be released;
 /// dthrottle_close() on the old handle now only frees it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_reload(
@@ -123,9 +123,10 @@ pub unsafe extern "C" fn dthrottle_stats(throttle: *const Throttle, stats: *mut 
     })
 }
 
-/// Returns a warning of the throttle by its index from 0, or NULL after the last one. A warning says
-/// that something differs from the configuration, for example that a named table is not shared. The
-/// throttle works anyway. The string is valid until the handle is released. Nothing is printed.
+/// Returns a warning of the throttle by its index from 0, or NULL after the last one. A warning
+/// says that something differs from the configuration, for example that a named table is not
+/// shared. The throttle works anyway. The string is valid until the handle is released. Nothing is
+/// printed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_warning(throttle: *const Throttle, index: i32) -> *const c_char {
     guard!(|c| {

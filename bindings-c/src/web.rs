@@ -1,4 +1,5 @@
-//! Client addresses as tags, and header fields of responses, for servers that check tags themselves.
+//! Client addresses as tags, and header fields of responses, for servers that check tags
+//! themselves.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -56,8 +57,9 @@ pub struct Field {
 }
 
 /// The action for a request, and the header fields and body of the response. Begin with
-/// DTHROTTLE_RESPONSE_INIT. The calls that fill it in allocate its memory. All pointers are valid until
-/// dthrottle_response_free(). After an error the action is DTHROTTLE_PASS, and there is no memory.
+/// DTHROTTLE_RESPONSE_INIT. The calls that fill it in allocate its memory. All pointers are valid
+/// until dthrottle_response_free(). After an error the action is DTHROTTLE_PASS, and there is no
+/// memory.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Response {
@@ -102,7 +104,8 @@ pub struct Memory {
 /// Converts the address of a client to a tag: the 4 bytes of an IPv4 address, or 16 bytes with the
 /// first ipv6_prefix bits of an IPv6 address and zeros. address is the 4 or 16 bytes of a socket
 /// address. An IPv4-mapped IPv6 address is converted like its IPv4 address. tag is a buffer of
-/// DTHROTTLE_ADDRESS_SIZE bytes, and tag_len receives the number of bytes written. ipv6_prefix is 1 to
+/// DTHROTTLE_ADDRESS_SIZE bytes, and tag_len receives the number of bytes written. ipv6_prefix is 1
+/// to
 /// 128. Most networks assign a /64 prefix to one client.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_address_tag(
@@ -128,9 +131,9 @@ pub unsafe extern "C" fn dthrottle_address_tag(
     })
 }
 
-/// Returns the DTHROTTLE_HEADERS_ number of a kind of header fields: "standard" (or "draft-8", "on"),
-/// "draft-7", "draft-6", "x-ratelimit" or "none" (or "off"). For configuration files of servers.
-/// Returns DTHROTTLE_ERR_CONFIG if there is no such kind.
+/// Returns the DTHROTTLE_HEADERS_ number of a kind of header fields: "standard" (or "draft-8",
+/// "on"), "draft-7", "draft-6", "x-ratelimit" or "none" (or "off"). For configuration files of
+/// servers. Returns DTHROTTLE_ERR_CONFIG if there is no such kind.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_header_kind(name: *const c_char, name_len: usize) -> i32 {
     guard!(|c| {
@@ -143,8 +146,9 @@ pub unsafe extern "C" fn dthrottle_header_kind(name: *const c_char, name_len: us
     })
 }
 
-/// Writes the header fields for a decision of a domain to fields of the response, with Retry-After if
-/// the decision is not allowed. kind is a DTHROTTLE_HEADERS_ number. The response has nothing else.
+/// Writes the header fields for a decision of a domain to fields of the response, with Retry-After
+/// if the decision is not allowed. kind is a DTHROTTLE_HEADERS_ number. The response has nothing
+/// else.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_header_fields(
     domain: *const Domain,
@@ -164,8 +168,8 @@ pub unsafe extern "C" fn dthrottle_header_fields(
     })
 }
 
-/// Releases the memory of a response, which may then be used again. NULL and a response without memory
-/// are allowed.
+/// Releases the memory of a response, which may then be used again. NULL and a response without
+/// memory are allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_response_free(response: *mut Response) {
     guard!(|c| {
