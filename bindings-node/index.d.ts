@@ -144,139 +144,142 @@ export interface CheckOptions {
 }
 
 // xtask: records
-/** The answer to a check. `docs/semantics.md` defines every field. */
+/** The result of a check. `docs/semantics.md` defines every field. */
 export interface Decision {
-  /** Go on. */
+  /** Whether the request may proceed. */
   readonly allowed: boolean;
   /** The burst of the deciding rule. Infinity in a domain without rules. */
   readonly limit: number;
-  /** Whole units in the bucket of the deciding rule, 0 in debt. Infinity in a domain without rules. */
+  /** Whole units in the bucket of the deciding rule. 0 in debt. Infinity in a domain without rules. */
   readonly remaining: number;
   /** Like `remaining`, but negative in debt. Infinity in a domain without rules. */
   readonly balance: number;
-  /** Units taken (by a peek: that would be). */
+  /** The units that the check took, or that a peek would take. */
   readonly granted: number;
-  /** How long to wait before going on; 0 unless `max_delay` was set, and in dry run. */
+  /** How long to wait before proceeding. 0 without `max_delay`, and in dry run. */
   readonly delayMs: number;
   /**
-   * When refused, or spared a delay by dry run: time until this check would pass without waiting.
-   * Otherwise 0.
+   * Time until this check would be allowed without a delay. 0 if it was allowed, unless dry run
+   * allowed it.
    */
   readonly retryAfterMs: number;
   /** Time until every bucket of the tag is full again. */
   readonly resetAfterMs: number;
   /**
-   * Refused, or allowed after a delay, but allowed at once because the domain is in dry run: `rule`
-   * tells them apart.
+   * Whether the check was allowed at once only because of dry run. Otherwise it would have been
+   * refused, if `rule` is set, or delayed.
    */
   readonly dryRun: boolean;
-  /** The rule that refused. Its name; null if there is none. */
+  /** The rule that refused. Its name. null if there is none. */
   readonly rule: string | null;
   /**
-   * The deciding rule, whose figures these are, also when it did not refuse. Its name; null if
-   * there is none.
+   * The deciding rule. `limit`, `remaining` and `balance` are its figures, also if the check was
+   * allowed. Its name. null if there is none.
    */
   readonly deciding: string | null;
 }
 
-/** What a throttle counted since it was made. */
+/** The statistics of a throttle since it was made. */
 export interface Stats {
-  /** Checks allowed, those that only dry run allowed included. */
+  /** Checks allowed, including those that only dry run allowed. */
   readonly allowed: number;
   /** Checks refused. */
   readonly refused: number;
-  /** Checks that were allowed, or allowed without a delay, only because of dry run. */
+  /** Checks that dry run allowed, or allowed without a delay. */
   readonly dryRun: number;
   /**
-   * Charges that were not counted, because the table had no room or the bucket no more ticks: they
-   * failed open.
+   * Charges that were not counted, because the table was full or the range of the bucket's time was
+   * used up.
    */
   readonly failedOpen: number;
-  /** How often the debt of a bucket went beyond what a bucket can hold. */
+  /** How often the debt of a bucket was limited to the largest debt that a bucket can hold. */
   readonly clamped: number;
-  /** Buckets that were forgotten before they were full, because the table had no better room for others. */
+  /** Buckets that were evicted before they were full, because the table was full. */
   readonly evicted: number;
   /** Buckets that are not full now. */
   readonly buckets: number;
   /**
-   * Units admitted that no other node will hear about: of buckets that were forgotten, or more than
-   * one bucket could keep for the next report.
+   * Units admitted that are not reported to other nodes, because their bucket was evicted or had
+   * too many units for one report.
    */
   readonly unreported: number;
 }
 
-/** What a busy throttle counted in this process since it was made. */
+/** The statistics of a busy throttle in this process since it was made. */
 export interface BusyStats {
-  /** Requests that could be sent. */
+  /** Requests that were allowed to be sent. */
   readonly sent: number;
-  /** Requests that should not be sent yet. */
+  /** Requests that were not allowed to be sent yet. */
   readonly refused: number;
-  /** Good answers. */
+  /** Responses that were not busy. */
   readonly good: number;
-  /** Busy answers. */
+  /** Busy responses. */
   readonly busy: number;
-  /** How often a limit was cut by a busy answer of its own. */
+  /** How often a busy response to this process cut a limit. */
   readonly cuts: number;
   /** Busy responses that other nodes of the cluster reported. */
   readonly remoteBusy: number;
-  /** Services with a limit that were forgotten, because there were too many others. */
+  /** Services with a limit that were removed, because there were too many services. */
   readonly forgotten: number;
-  /** Services known now, by all processes that share them. */
+  /** Services now known to all processes that share them. */
   readonly services: number;
-  /** Other nodes of the cluster that are there now. */
+  /** Other nodes of the cluster that are up. */
   readonly peers: number;
 }
 
-/** A cluster, as seen from one node. All processes of a table see the same. */
+/** The state of a cluster, as seen from one node. The same for all processes of a table. */
 export interface ClusterStats {
-  /** This node; zero before the start. 16 hexadecimal digits. */
+  /** The id of this node. 0 before the exchange starts. 16 hexadecimal digits. */
   readonly node: string;
   /**
-   * The present life of its exchange; zero: it has not begun. Later lives are greater. 16
-   * hexadecimal digits.
+   * The incarnation of this node, which grows with each start of the exchange. 0 before the first.
+   * 16 hexadecimal digits.
    */
   readonly incarnation: string;
-  /** The process that runs the exchange, or did last; 0 in WebAssembly. */
+  /** The process that runs the exchange, or ran it last. 0 in WebAssembly. */
   readonly pid: number;
-  /** Peers that are there or were lately. */
+  /** Current and recent peers. */
   readonly peers: PeerStats[];
-  /** What was counted, by name. */
+  /** Counters by name. */
   readonly counts: Record<string, number>;
 }
 
-/** A peer: another node of the cluster, as seen from one node. */
+/** A peer, which is another node of the cluster, as seen from one node. */
 export interface PeerStats {
-  /** Which node. 16 hexadecimal digits. */
+  /** The id of the peer. 16 hexadecimal digits. */
   readonly node: string;
-  /** In which life. 16 hexadecimal digits. */
+  /** The incarnation of the peer. 16 hexadecimal digits. */
   readonly incarnation: string;
-  /** Its address and port, as far as they are known. */
+  /** Its address and port, if known. */
   readonly address: string | null;
-  /** `up`, `down`, `left`, or `known` if it has yet to become a member. */
+  /** `up`, `down`, `left`, or `known` before it becomes a member. */
   readonly state: 'up' | 'down' | 'left' | 'known';
-  /** How long ago it was last heard. */
+  /** Time since the last datagram of the peer. */
   readonly ageMs: number;
-  /** How long a datagram takes. */
+  /** The delay of a datagram. */
   readonly delayMs: number;
   /** Reports applied. */
   readonly received: number;
-  /** Those of them that had been missing at first. */
+  /** Reports applied that were missing at first. */
   readonly repaired: number;
-  /** Reports that are lost for good. */
+  /** Reports that were lost. */
   readonly lost: number;
 }
 
-/** Something that happened in the cluster. */
+/** An event in the cluster. */
 export interface ClusterEvent {
-  /** Counts events, from 1. */
+  /** The number of the event, from 1. */
   readonly number: number;
-  /** How long ago it happened. */
+  /** Time since the event. */
   readonly ageMs: number;
   /** `peer_up`, `peer_down`, `peer_left`, `rules_differ`, `reports_lost` or `warm_start`. */
   readonly kind: string;
-  /** The peer it is about. 16 hexadecimal digits. */
+  /** The peer. 16 hexadecimal digits. */
   readonly node: string;
-  /** How many, where that matters: reports lost, buckets taken over at the start. */
+  /**
+   * For `reports_lost` the number of reports, for `warm_start` the number of buckets that were
+   * taken over.
+   */
   readonly value: number;
 }
 // xtask: end

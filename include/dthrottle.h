@@ -15,43 +15,43 @@
  * Status. A call returns DTHROTTLE_OK or a negative DTHROTTLE_ERR_ number. dthrottle_status_text()
  * describes it. A refused check is a result, not an error. The meaning of a number never changes.
  *
- * Fail open. A check that fails writes an allowed decision. So a caller that ignores the status lets
- * its clients pass.
+ * Fail open. A check that fails writes an allowed decision. So a caller that ignores the status
+ * lets its clients pass.
  *
- * Handles. A dthrottle_t, dthrottle_domain_t, dthrottle_config_t, dthrottle_clock_t, dthrottle_busy_t,
- * dthrottle_client_t or dthrottle_middleware_t is made by one call and released by another. Release
- * each handle once, in any order. A call that fails to make a handle sets it to NULL. Releasing NULL
- * is allowed. All other calls return DTHROTTLE_ERR_ARGUMENT for NULL.
+ * Handles. A dthrottle_t, dthrottle_domain_t, dthrottle_config_t, dthrottle_clock_t,
+ * dthrottle_busy_t, dthrottle_client_t or dthrottle_middleware_t is made by one call and released
+ * by another. Release each handle once, in any order. A call that fails to make a handle sets it to
+ * NULL. Releasing NULL is allowed. All other calls return DTHROTTLE_ERR_ARGUMENT for NULL.
  *
- * Strings. A string is a pointer and a length in bytes, without a NUL at the end. NULL with length 0
- * is the empty string, or the default if the call says so. NULL with another length, and a length
- * above PTRDIFF_MAX, are DTHROTTLE_ERR_ARGUMENT. Tags may be any bytes; other strings are UTF-8. The
- * library does not keep a pointer after the call. Strings that a call returns end with NUL and belong
- * to the library.
+ * Strings. A string is a pointer and a length in bytes, without a NUL at the end. NULL with length
+ * 0 is the empty string, or the default if the call says so. NULL with another length, and a length
+ * above PTRDIFF_MAX, are DTHROTTLE_ERR_ARGUMENT. Tags may be any bytes; other strings are UTF-8.
+ * The library does not keep a pointer after the call. Strings that a call returns end with NUL and
+ * belong to the library.
  *
  * Error messages. A call with error and error_size writes a message to that buffer. It says what is
  * wrong and what would be right. It ends with NUL, is cut if the buffer is too small, and is empty
  * after a success. error may be NULL.
  *
- * Structs. A struct begins with its size, because later versions may add fields at its end. The INIT
- * macros set the size. The library reads and writes only the fields that both it and the program
- * know. A size below that of the first version is DTHROTTLE_ERR_ARGUMENT.
+ * Structs. A struct begins with its size, because later versions may add fields at its end. The
+ * INIT macros set the size. The library reads and writes only the fields that both it and the
+ * program know. A size below that of the first version is DTHROTTLE_ERR_ARGUMENT.
  *
  * Time. Times are nanoseconds. Their names end with _ns.
  *
- * Threads. Any number of threads may use a handle at once, without locks. While a handle is released,
- * no other thread may use it. Domain handles remain valid after their throttle is closed.
+ * Threads. Any number of threads may use a handle at once, without locks. While a handle is
+ * released, no other thread may use it. Domain handles remain valid after their throttle is closed.
  *
- * fork(). Calls about a tag use no locks, so a process may fork at any time, even while other threads
- * are in such a call. Parent and child then share all buckets, unless the table is private. Each of
- * them releases its own handles. To share a table between unrelated processes, give it a name:
- * dthrottle_config_set_table(), or table = "name" in TOML.
+ * fork(). Calls about a tag use no locks, so a process may fork at any time, even while other
+ * threads are in such a call. Parent and child then share all buckets, unless the table is private.
+ * Each of them releases its own handles. To share a table between unrelated processes, give it a
+ * name: dthrottle_config_set_table(), or table = "name" in TOML.
  *
- * Clusters. Nodes with the same [cluster] in their TOML report to each other what they admitted. For
- * this only, the library starts a thread named dthrottle, which runs no signal handlers. It starts with
- * the first check of a process or dthrottle_start(), and again in a forked child. A process that only
- * opens a throttle and forks has no thread. Of the processes that share a table, one runs the exchange;
- * if it ends, another one continues.
+ * Clusters. Nodes with the same [cluster] in their TOML report to each other what they admitted.
+ * For this only, the library starts a thread named dthrottle, which runs no signal handlers. It
+ * starts with the first check of a process or dthrottle_start(), and again in a forked child. A
+ * process that only opens a throttle and forks has no thread. Of the processes that share a table,
+ * one runs the exchange; if it ends, another one continues.
  */
 
 #ifndef DTHROTTLE_H
@@ -111,25 +111,25 @@
 /** An invalid configuration: unknown key, bad rate, value out of range, duplicate name. */
 #define DTHROTTLE_ERR_CONFIG (-1)
 
-/** A cost that is negative, not whole, too large, or above the burst. */
+/** An invalid cost: negative, not a whole number, too large, or above the burst. */
 #define DTHROTTLE_ERR_COST (-2)
 
-/** No such domain. */
+/** The throttle has no domain of this name. */
 #define DTHROTTLE_ERR_DOMAIN (-3)
 
-/** A call after close. */
+/** The throttle is closed. */
 #define DTHROTTLE_ERR_CLOSED (-4)
 
 /**
- * Anything else that is wrong with an argument. Such as a bad length, text that is not UTF-8, or a
- * clock that is set back.
+ * An invalid argument. For example a wrong length, text that is not UTF-8, or a clock that is set
+ * back.
  */
 #define DTHROTTLE_ERR_ARGUMENT (-5)
 
-/** A configuration file that cannot be read. */
+/** A configuration file cannot be read. */
 #define DTHROTTLE_ERR_FILE (-6)
 
-/** A bug in dthrottle, caught where the languages meet. Please report it. */
+/** A bug in dthrottle. Please report it. */
 #define DTHROTTLE_ERR_INTERNAL (-7)
 
 /** limit and remaining of a decision in a domain without rules. */
@@ -174,8 +174,9 @@
 #define DTHROTTLE_COST_OF_OPTIONS 18446744073709551615ull
 
 /**
- * A busy throttle: limits the requests to services that answer busy (429 or 503), and raises the limit
- * gradually when they recover. Made by dthrottle_busy_open(), released by dthrottle_busy_close().
+ * A busy throttle: limits the requests to services that answer busy (429 or 503), and raises the
+ * limit gradually when they recover. Made by dthrottle_busy_open(), released by
+ * dthrottle_busy_close().
  *
  * The name of a service may be any bytes. Calls whose names end with _at take the time of the
  * throttle's clock, which dthrottle_busy_now() returns. The other calls read that clock.
@@ -183,8 +184,8 @@
 typedef struct dthrottle_busy_t dthrottle_busy_t;
 
 /**
- * A client of dthrottled. If the daemon does not answer in time, checks are allowed, and the client
- * sends no request for a while. Made by dthrottle_client_open(), released by
+ * A client of dthrottled. If the daemon does not answer in time, checks are allowed, and the
+ * client sends no request for a while. Made by dthrottle_client_open(), released by
  * dthrottle_client_close().
  */
 typedef struct dthrottle_client_t dthrottle_client_t;
@@ -223,33 +224,30 @@ typedef struct dthrottle_middleware_t dthrottle_middleware_t;
  */
 typedef struct dthrottle_t dthrottle_t;
 
-/** What a throttle counted since it was made. Begin with DTHROTTLE_STATS_INIT. */
+/** The statistics of a throttle since it was made. Begin with DTHROTTLE_STATS_INIT. */
 typedef struct {
     /** sizeof(dthrottle_stats_t). */
     size_t size;
-    /** Checks allowed, those that only dry run allowed included. */
+    /** Checks allowed, including those that only dry run allowed. */
     uint64_t allowed;
     /** Checks refused. */
     uint64_t refused;
-    /** Checks that were allowed, or allowed without a delay, only because of dry run. */
+    /** Checks that dry run allowed, or allowed without a delay. */
     uint64_t dry_run;
     /**
-     * Charges that were not counted, because the table had no room or the bucket no more ticks:
-     * they failed open.
+     * Charges that were not counted, because the table was full or the range of the bucket's time
+     * was used up.
      */
     uint64_t failed_open;
-    /** How often the debt of a bucket went beyond what a bucket can hold. */
+    /** How often the debt of a bucket was limited to the largest debt that a bucket can hold. */
     uint64_t clamped;
-    /**
-     * Buckets that were forgotten before they were full, because the table had no better room for
-     * others.
-     */
+    /** Buckets that were evicted before they were full, because the table was full. */
     uint64_t evicted;
     /** Buckets that are not full now. */
     uint64_t buckets;
     /**
-     * Units admitted that no other node will hear about: of buckets that were forgotten, or more
-     * than one bucket could keep for the next report.
+     * Units admitted that are not reported to other nodes, because their bucket was evicted or had
+     * too many units for one report.
      */
     uint64_t unreported;
 } dthrottle_stats_t;
@@ -273,17 +271,17 @@ typedef struct {
 } dthrottle_bucket_t;
 
 /**
- * The answer to a check. docs/semantics.md defines every field. Begin with
+ * The result of a check. docs/semantics.md defines every field. Begin with
  * DTHROTTLE_DECISION_INIT. After an error it is allowed.
  */
 typedef struct {
     /** sizeof(dthrottle_decision_t). */
     size_t size;
-    /** Go on. */
+    /** Whether the request may proceed. */
     bool allowed;
     /**
-     * Refused, or allowed after a delay, but allowed at once because the domain is in dry run:
-     * rule tells them apart.
+     * Whether the check was allowed at once only because of dry run. Otherwise it would have been
+     * refused, if rule is set, or delayed.
      */
     bool dry_run;
     /** The rule that refused. Its index, for dthrottle_rule_name(). -1 if there is none. */
@@ -291,26 +289,26 @@ typedef struct {
     /** The burst of the deciding rule. DTHROTTLE_UNLIMITED in a domain without rules. */
     uint64_t limit;
     /**
-     * Whole units in the bucket of the deciding rule, 0 in debt. DTHROTTLE_UNLIMITED in a domain
+     * Whole units in the bucket of the deciding rule. 0 in debt. DTHROTTLE_UNLIMITED in a domain
      * without rules.
      */
     uint64_t remaining;
     /** Like remaining, but negative in debt. */
     int64_t balance;
-    /** Units taken (by a peek: that would be). */
+    /** The units that the check took, or that a peek would take. */
     uint64_t granted;
-    /** How long to wait before going on; 0 unless max_delay was set, and in dry run. */
+    /** How long to wait before proceeding. 0 without max_delay, and in dry run. */
     uint64_t delay_ns;
     /**
-     * When refused, or spared a delay by dry run: time until this check would pass without
-     * waiting. Otherwise 0.
+     * Time until this check would be allowed without a delay. 0 if it was allowed, unless dry run
+     * allowed it.
      */
     uint64_t retry_after_ns;
     /** Time until every bucket of the tag is full again. */
     uint64_t reset_after_ns;
     /**
-     * The deciding rule, whose figures these are, also when it did not refuse. Its index, for
-     * dthrottle_rule_name(). -1 if there is none.
+     * The deciding rule. limit, remaining and balance are its figures, also if the check was
+     * allowed. Its index, for dthrottle_rule_name(). -1 if there is none.
      */
     int64_t deciding;
 } dthrottle_decision_t;
@@ -333,8 +331,8 @@ typedef struct {
      */
     uint64_t max_delay_ns;
     /**
-     * If 1, allow a cost above the burst. The check then needs a full bucket and leaves it in debt,
-     * in one atomic step. Has no effect together with partial.
+     * If 1, allow a cost above the burst. The check then needs a full bucket and leaves it in
+     * debt, in one atomic step. Has no effect together with partial.
      */
     uint64_t allow_debt;
 } dthrottle_check_options_t;
@@ -349,8 +347,9 @@ typedef struct {
 
 /**
  * The action for a request, and the header fields and body of the response. Begin with
- * DTHROTTLE_RESPONSE_INIT. The calls that fill it in allocate its memory. All pointers are valid until
- * dthrottle_response_free(). After an error the action is DTHROTTLE_PASS, and there is no memory.
+ * DTHROTTLE_RESPONSE_INIT. The calls that fill it in allocate its memory. All pointers are valid
+ * until dthrottle_response_free(). After an error the action is DTHROTTLE_PASS, and there is no
+ * memory.
  */
 typedef struct {
     /** sizeof(dthrottle_response_t). */
@@ -392,8 +391,8 @@ typedef struct {
     /** Its length in bytes. */
     size_t forwarded_len;
     /**
-     * The tag, if the option tag names a header or is "request". For a header, its value. NULL: the
-     * tag is missing, and the address of the client is used instead.
+     * The tag, if the option tag names a header or is "request". For a header, its value. NULL:
+     * the tag is missing, and the address of the client is used instead.
      */
     const void *tag;
     /** Its length in bytes. */
@@ -413,7 +412,7 @@ typedef struct {
 } dthrottle_request_t;
 
 /**
- * A cluster, as seen from one node. All processes of a table see the same. Begin with
+ * The state of a cluster, as seen from one node. The same for all processes of a table. Begin with
  * DTHROTTLE_CLUSTER_STATS_INIT.
  */
 typedef struct {
@@ -421,55 +420,62 @@ typedef struct {
     size_t size;
     /** Whether the throttle belongs to a cluster. */
     bool in_cluster;
-    /** This node; zero before the start. */
+    /** The id of this node. 0 before the exchange starts. */
     uint64_t node;
-    /** The present life of its exchange; zero: it has not begun. Later lives are greater. */
+    /**
+     * The incarnation of this node, which grows with each start of the exchange. 0 before the
+     * first.
+     */
     uint64_t incarnation;
-    /** The process that runs the exchange, or did last; 0 in WebAssembly. */
+    /** The process that runs the exchange, or ran it last. 0 in WebAssembly. */
     uint64_t pid;
     /** The number of current and recent peers, for dthrottle_cluster_peer(). */
     uint64_t peer_count;
 } dthrottle_cluster_stats_t;
 
 /**
- * A peer: another node of the cluster, as seen from one node. Begin with DTHROTTLE_PEER_INIT.
+ * A peer, which is another node of the cluster, as seen from one node. Begin with
+ * DTHROTTLE_PEER_INIT.
  */
 typedef struct {
     /** sizeof(dthrottle_peer_t). */
     size_t size;
-    /** Which node. */
+    /** The id of the peer. */
     uint64_t node;
-    /** In which life. */
+    /** The incarnation of the peer. */
     uint64_t incarnation;
-    /** Its address and port, as far as they are known. */
+    /** Its address and port, if known. */
     char address[64];
-    /** up, down, left, or known if it has yet to become a member. */
+    /** up, down, left, or known before it becomes a member. */
     char state[16];
-    /** How long ago it was last heard. */
+    /** Time since the last datagram of the peer. */
     uint64_t age_ns;
-    /** How long a datagram takes. */
+    /** The delay of a datagram. */
     uint64_t delay_ns;
     /** Reports applied. */
     uint64_t received;
-    /** Those of them that had been missing at first. */
+    /** Reports applied that were missing at first. */
     uint64_t repaired;
-    /** Reports that are lost for good. */
+    /** Reports that were lost. */
     uint64_t lost;
 } dthrottle_peer_t;
 
-/** Something that happened in the cluster. Begin with DTHROTTLE_EVENT_INIT. */
+/** An event in the cluster. Begin with DTHROTTLE_EVENT_INIT. */
 typedef struct {
     /** sizeof(dthrottle_event_t). */
     size_t size;
-    /** Counts events, from 1. */
+    /** The number of the event, from 1. */
     uint64_t number;
-    /** How long ago it happened. */
+    /** Time since the event. */
     uint64_t age_ns;
     /** peer_up, peer_down, peer_left, rules_differ, reports_lost or warm_start. */
     char kind[32];
-    /** The peer it is about. */
+    /** The peer. */
     uint64_t node;
-    /** How many, where that matters: reports lost, buckets taken over at the start. */
+    /**
+     * For reports_lost the number of reports, for warm_start the number of buckets that were taken
+     * over.
+     */
     uint64_t value;
 } dthrottle_event_t;
 
@@ -546,29 +552,29 @@ typedef struct {
 } dthrottle_table_info_t;
 
 /**
- * What a busy throttle counted in this process since it was made. Begin with
+ * The statistics of a busy throttle in this process since it was made. Begin with
  * DTHROTTLE_BUSY_STATS_INIT.
  */
 typedef struct {
     /** sizeof(dthrottle_busy_stats_t). */
     size_t size;
-    /** Requests that could be sent. */
+    /** Requests that were allowed to be sent. */
     uint64_t sent;
-    /** Requests that should not be sent yet. */
+    /** Requests that were not allowed to be sent yet. */
     uint64_t refused;
-    /** Good answers. */
+    /** Responses that were not busy. */
     uint64_t good;
-    /** Busy answers. */
+    /** Busy responses. */
     uint64_t busy;
-    /** How often a limit was cut by a busy answer of its own. */
+    /** How often a busy response to this process cut a limit. */
     uint64_t cuts;
     /** Busy responses that other nodes of the cluster reported. */
     uint64_t remote_busy;
-    /** Services with a limit that were forgotten, because there were too many others. */
+    /** Services with a limit that were removed, because there were too many services. */
     uint64_t forgotten;
-    /** Services known now, by all processes that share them. */
+    /** Services now known to all processes that share them. */
     uint64_t services;
-    /** Other nodes of the cluster that are there now. */
+    /** Other nodes of the cluster that are up. */
     uint64_t peers;
 } dthrottle_busy_stats_t;
 
@@ -586,8 +592,8 @@ typedef struct {
     /** The longest time without requests. Default: 5 s. */
     uint64_t max_backoff_ns;
     /**
-     * The token of the daemon, or NULL. dthrottle_client_refund() and dthrottle_client_reset() need
-     * it over TCP. dthrottle_client_open() copies it.
+     * The token of the daemon, or NULL. dthrottle_client_refund() and dthrottle_client_reset()
+     * need it over TCP. dthrottle_client_open() copies it.
      */
     const char *token;
     /** Its length. */
@@ -595,17 +601,17 @@ typedef struct {
 } dthrottle_client_options_t;
 
 /**
- * The answer to a check by a daemon. docs/semantics.md defines every field. Begin with
+ * The result of a check by a daemon. docs/semantics.md defines every field. Begin with
  * DTHROTTLE_CLIENT_DECISION_INIT.
  */
 typedef struct {
     /** sizeof(dthrottle_client_decision_t). */
     size_t size;
-    /** Go on. */
+    /** Whether the request may proceed. */
     bool allowed;
     /**
-     * Refused, or allowed after a delay, but allowed at once because the domain is in dry run:
-     * rule tells them apart.
+     * Whether the check was allowed at once only because of dry run. Otherwise it would have been
+     * refused, if rule is set, or delayed.
      */
     bool dry_run;
     /** The daemon did not answer in time, so the check is allowed. */
@@ -613,19 +619,19 @@ typedef struct {
     /** The burst of the deciding rule. DTHROTTLE_UNLIMITED in a domain without rules. */
     uint64_t limit;
     /**
-     * Whole units in the bucket of the deciding rule, 0 in debt. DTHROTTLE_UNLIMITED in a domain
+     * Whole units in the bucket of the deciding rule. 0 in debt. DTHROTTLE_UNLIMITED in a domain
      * without rules.
      */
     uint64_t remaining;
     /** Like remaining, but negative in debt. */
     int64_t balance;
-    /** Units taken (by a peek: that would be). */
+    /** The units that the check took, or that a peek would take. */
     uint64_t granted;
-    /** How long to wait before going on; 0 unless max_delay was set, and in dry run. */
+    /** How long to wait before proceeding. 0 without max_delay, and in dry run. */
     uint64_t delay_ns;
     /**
-     * When refused, or spared a delay by dry run: time until this check would pass without
-     * waiting. Otherwise 0.
+     * Time until this check would be allowed without a delay. 0 if it was allowed, unless dry run
+     * allowed it.
      */
     uint64_t retry_after_ns;
     /** Time until every bucket of the tag is full again. */
@@ -633,8 +639,8 @@ typedef struct {
     /** The rule that refused. Its name, ended by NUL. Empty if there is none. */
     char rule[256];
     /**
-     * The deciding rule, whose figures these are, also when it did not refuse. Its name, ended by
-     * NUL. Empty if there is none.
+     * The deciding rule. limit, remaining and balance are its figures, also if the check was
+     * allowed. Its name, ended by NUL. Empty if there is none.
      */
     char deciding[256];
 } dthrottle_client_decision_t;
@@ -691,9 +697,9 @@ int32_t dthrottle_open_config(const dthrottle_config_t *config,
                               size_t error_size);
 
 /**
- * Opens a throttle on the table of another throttle, with the rules of a configuration. No bucket is
- * lost. The table and the clock of the configuration are ignored. In a cluster the exchange starts
- * again. The old throttle and its domains keep the old rules, and should be released;
+ * Opens a throttle on the table of another throttle, with the rules of a configuration. No bucket
+ * is lost. The table and the clock of the configuration are ignored. In a cluster the exchange
+ * starts again. The old throttle and its domains keep the old rules, and should be released;
  * dthrottle_close() on the old handle now only frees it.
  */
 int32_t dthrottle_reload(const dthrottle_t *throttle,
@@ -713,15 +719,16 @@ void dthrottle_close(dthrottle_t *throttle);
 int32_t dthrottle_stats(const dthrottle_t *throttle, dthrottle_stats_t *stats);
 
 /**
- * Returns a warning of the throttle by its index from 0, or NULL after the last one. A warning says
- * that something differs from the configuration, for example that a named table is not shared. The
- * throttle works anyway. The string is valid until the handle is released. Nothing is printed.
+ * Returns a warning of the throttle by its index from 0, or NULL after the last one. A warning
+ * says that something differs from the configuration, for example that a named table is not
+ * shared. The throttle works anyway. The string is valid until the handle is released. Nothing is
+ * printed.
  */
 const char *dthrottle_warning(const dthrottle_t *throttle, int32_t index);
 
 /**
- * Returns the name of a domain of the throttle by its index from 0, or NULL after the last one. The
- * default domain is the first. The string is valid until the handle is released.
+ * Returns the name of a domain of the throttle by its index from 0, or NULL after the last one.
+ * The default domain is the first. The string is valid until the handle is released.
  */
 const char *dthrottle_domain_list(const dthrottle_t *throttle, int32_t index);
 
@@ -732,9 +739,9 @@ const char *dthrottle_domain_list(const dthrottle_t *throttle, int32_t index);
 int32_t dthrottle_decisions(const dthrottle_t *throttle, uint64_t *allowed, uint64_t *refused);
 
 /**
- * Writes the buckets with the largest used share of their burst, the most used first. buckets is an
- * array of capacity structs, all of the size that the first one states. count receives the number of
- * structs written. Reads the whole table.
+ * Writes the buckets with the largest used share of their burst, the most used first. buckets is
+ * an array of capacity structs, all of the size that the first one states. count receives the
+ * number of structs written. Reads the whole table.
  */
 int32_t dthrottle_top(const dthrottle_t *throttle,
                       dthrottle_bucket_t *buckets,
@@ -754,8 +761,8 @@ int32_t dthrottle_domain(const dthrottle_t *throttle,
 void dthrottle_domain_free(dthrottle_domain_t *domain);
 
 /**
- * Returns the name of a domain, or NULL if the handle is NULL. The string is valid until the handle
- * is released.
+ * Returns the name of a domain, or NULL if the handle is NULL. The string is valid until the
+ * handle is released.
  */
 const char *dthrottle_domain_name(const dthrottle_domain_t *domain);
 
@@ -769,14 +776,14 @@ int32_t dthrottle_domain_is_dry_run(const dthrottle_domain_t *domain);
 int32_t dthrottle_rule_count(const dthrottle_domain_t *domain);
 
 /**
- * Returns the name of a rule by its index from 0, as in a decision, or NULL if there is no such rule,
- * for example for -1. The string is valid until the handle is released.
+ * Returns the name of a rule by its index from 0, as in a decision, or NULL if there is no such
+ * rule, for example for -1. The string is valid until the handle is released.
  */
-const char *dthrottle_rule_name(const dthrottle_domain_t *domain,
-                                int32_t index);
+const char *dthrottle_rule_name(const dthrottle_domain_t *domain, int32_t index);
 
 /**
- * Returns the burst of a rule by its index from 0, as in a decision, or 0 if there is no such rule.
+ * Returns the burst of a rule by its index from 0, as in a decision, or 0 if there is no such
+ * rule.
  */
 uint64_t dthrottle_rule_limit(const dthrottle_domain_t *domain, int32_t index);
 
@@ -785,6 +792,18 @@ uint64_t dthrottle_rule_limit(const dthrottle_domain_t *domain, int32_t index);
  * rule from 0. Returns 0 if there is no such rule.
  */
 uint64_t dthrottle_rule_window(const dthrottle_domain_t *domain, int32_t index);
+
+/**
+ * Returns 1 if a bucket of this tag is still charged with units that an earlier process took from a
+ * named table, and writes a warning for the log to text. Returns 0 if not, or a negative status.
+ * Call this after a refused check. A throttle returns this warning once; it names the table and the
+ * command that removes it. text, unless it is NULL, is cut to text_size bytes and ends with NUL.
+ */
+int32_t dthrottle_earlier_process_warning(const dthrottle_domain_t *domain,
+                                          const void *tag,
+                                          size_t tag_len,
+                                          char *text,
+                                          size_t text_size);
 
 /** Checks a tag, and takes cost units if the check is allowed. */
 int32_t dthrottle_check(const dthrottle_domain_t *domain,
@@ -815,9 +834,9 @@ int32_t dthrottle_peek_with(const dthrottle_domain_t *domain,
                             dthrottle_decision_t *decision);
 
 /**
- * Checks a tag, and takes cost units if the check is allowed. Returns 1 if it is allowed, 0 if it is
- * refused, and a negative status after an error. So "if (dthrottle_allow(...))" is also true after
- * an error.
+ * Checks a tag, and takes cost units if the check is allowed. Returns 1 if it is allowed, 0 if it
+ * is refused, and a negative status after an error. So "if (dthrottle_allow(...))" is also true
+ * after an error.
  */
 int32_t dthrottle_allow(const dthrottle_domain_t *domain,
                         const void *tag,
@@ -825,9 +844,9 @@ int32_t dthrottle_allow(const dthrottle_domain_t *domain,
                         uint64_t cost);
 
 /**
- * Checks one unit for each of count tags, like count calls of dthrottle_allow(), but faster if there
- * are many buckets. Writes count results to allowed. If a pointer is invalid, no units are taken.
- * After an error, tags without a result are allowed.
+ * Checks one unit for each of count tags, like count calls of dthrottle_allow(), but faster if
+ * there are many buckets. Writes count results to allowed. If a pointer is invalid, no units are
+ * taken. After an error, tags without a result are allowed.
  */
 int32_t dthrottle_allow_many(const dthrottle_domain_t *domain,
                              const void *const *tags,
@@ -872,7 +891,8 @@ int32_t dthrottle_charge(const dthrottle_domain_t *domain,
  * Converts the address of a client to a tag: the 4 bytes of an IPv4 address, or 16 bytes with the
  * first ipv6_prefix bits of an IPv6 address and zeros. address is the 4 or 16 bytes of a socket
  * address. An IPv4-mapped IPv6 address is converted like its IPv4 address. tag is a buffer of
- * DTHROTTLE_ADDRESS_SIZE bytes, and tag_len receives the number of bytes written. ipv6_prefix is 1 to
+ * DTHROTTLE_ADDRESS_SIZE bytes, and tag_len receives the number of bytes written. ipv6_prefix is 1
+ * to
  * 128. Most networks assign a /64 prefix to one client.
  */
 int32_t dthrottle_address_tag(const void *address,
@@ -882,16 +902,16 @@ int32_t dthrottle_address_tag(const void *address,
                               size_t *tag_len);
 
 /**
- * Returns the DTHROTTLE_HEADERS_ number of a kind of header fields: "standard" (or "draft-8", "on"),
- * "draft-7", "draft-6", "x-ratelimit" or "none" (or "off"). For configuration files of servers.
- * Returns DTHROTTLE_ERR_CONFIG if there is no such kind.
+ * Returns the DTHROTTLE_HEADERS_ number of a kind of header fields: "standard" (or "draft-8",
+ * "on"), "draft-7", "draft-6", "x-ratelimit" or "none" (or "off"). For configuration files of
+ * servers. Returns DTHROTTLE_ERR_CONFIG if there is no such kind.
  */
-int32_t dthrottle_header_kind(const char *name,
-                              size_t name_len);
+int32_t dthrottle_header_kind(const char *name, size_t name_len);
 
 /**
- * Writes the header fields for a decision of a domain to fields of the response, with Retry-After if
- * the decision is not allowed. kind is a DTHROTTLE_HEADERS_ number. The response has nothing else.
+ * Writes the header fields for a decision of a domain to fields of the response, with Retry-After
+ * if the decision is not allowed. kind is a DTHROTTLE_HEADERS_ number. The response has nothing
+ * else.
  */
 int32_t dthrottle_header_fields(const dthrottle_domain_t *domain,
                                 int32_t kind,
@@ -899,16 +919,16 @@ int32_t dthrottle_header_fields(const dthrottle_domain_t *domain,
                                 dthrottle_response_t *response);
 
 /**
- * Releases the memory of a response, which may then be used again. NULL and a response without memory
- * are allowed.
+ * Releases the memory of a response, which may then be used again. NULL and a response without
+ * memory are allowed.
  */
 void dthrottle_response_free(dthrottle_response_t *response);
 
 /**
  * Makes middleware that checks requests in this domain. options is TOML with the options of
- * docs/http.md, except rates and rules, which the domain has. The caller compares methods and routes,
- * and reads the tag from the request; with the option tag = "request", it sets the tag of every
- * request. The domain handle may be released before the middleware.
+ * docs/http.md, except rates and rules, which the domain has. The caller compares methods and
+ * routes, and reads the tag from the request; with the option tag = "request", it sets the tag of
+ * every request. The domain handle may be released before the middleware.
  */
 int32_t dthrottle_middleware_new(const dthrottle_domain_t *domain,
                                  const char *options,
@@ -918,14 +938,15 @@ int32_t dthrottle_middleware_new(const dthrottle_domain_t *domain,
                                  size_t error_size);
 
 /**
- * Releases middleware. NULL is allowed. Its responses must be released as well, before or after it.
+ * Releases middleware. NULL is allowed. Its responses must be released as well, before or after
+ * it.
  */
 void dthrottle_middleware_free(dthrottle_middleware_t *middleware);
 
 /**
- * Decides whether to allow a request. The action of the response says what to do. Its header fields
- * are for the response of the server. decision, unless it is NULL, receives the decision of the
- * throttle. Invalid UTF-8 in the request is not an error, because clients can send it.
+ * Decides whether to allow a request. The action of the response says what to do. Its header
+ * fields are for the response of the server. decision, unless it is NULL, receives the decision of
+ * the throttle. Invalid UTF-8 in the request is not an error, because clients can send it.
  */
 int32_t dthrottle_middleware_decide(const dthrottle_middleware_t *middleware,
                                     const dthrottle_request_t *request,
@@ -933,9 +954,9 @@ int32_t dthrottle_middleware_decide(const dthrottle_middleware_t *middleware,
                                     dthrottle_decision_t *decision);
 
 /**
- * Ends the delay of a request, after delay_ns or when its client leaves, so that another request may
- * be delayed. If is_gone is true, the client left, and its units are refunded. Later calls for the
- * same response do nothing.
+ * Ends the delay of a request, after delay_ns or when its client leaves, so that another request
+ * may be delayed. If is_gone is true, the client left, and its units are refunded. Later calls for
+ * the same response do nothing.
  */
 int32_t dthrottle_middleware_end_delay(const dthrottle_middleware_t *middleware,
                                        const dthrottle_response_t *response,
@@ -943,25 +964,26 @@ int32_t dthrottle_middleware_end_delay(const dthrottle_middleware_t *middleware,
 
 /**
  * Call this when the response to a request has been sent. Refunds the request if the option
- * skip_failed_requests or skip_successful_requests says so and dthrottle_middleware_end_delay() did
- * not. Later calls for the same response do nothing.
+ * skip_failed_requests or skip_successful_requests says so and dthrottle_middleware_end_delay()
+ * did not. Later calls for the same response do nothing.
  */
 int32_t dthrottle_middleware_finish(const dthrottle_middleware_t *middleware,
                                     const dthrottle_response_t *response,
                                     bool is_success);
 
 /**
- * Returns 1 and writes the next warning to text, or returns 0 if there is none. A warning is one line
- * for a log, for example about X-Forwarded-For without trusted proxies. Each cause gives one warning.
- * Call this after dthrottle_middleware_new() and after each decision; it is fast without a warning.
+ * Returns 1 and writes the next warning to text, or returns 0 if there is none. A warning is one
+ * line for a log, for example about X-Forwarded-For without trusted proxies. Each cause gives one
+ * warning. Call this after dthrottle_middleware_new() and after each decision; it is fast without
+ * a warning.
  */
 int32_t dthrottle_middleware_warning(const dthrottle_middleware_t *middleware,
                                      char *text,
                                      size_t text_size);
 
 /**
- * Starts the exchange with the cluster in this process. Without this call the first check starts it.
- * Does nothing without a cluster, or if the exchange runs already.
+ * Starts the exchange with the cluster in this process. Without this call the first check starts
+ * it. Does nothing without a cluster, or if the exchange runs already.
  */
 int32_t dthrottle_start(const dthrottle_t *throttle);
 
@@ -986,18 +1008,16 @@ int32_t dthrottle_cluster_count(const dthrottle_t *throttle,
                                 uint64_t *value);
 
 /**
- * Returns a peer by its index from 0. Returns DTHROTTLE_ERR_ARGUMENT after the last one, which ends a
- * loop. The number of peers may change between two calls.
+ * Returns a peer by its index from 0. Returns DTHROTTLE_ERR_ARGUMENT after the last one, which
+ * ends a loop. The number of peers may change between two calls.
  */
-int32_t dthrottle_cluster_peer(const dthrottle_t *throttle,
-                               size_t index,
-                               dthrottle_peer_t *peer);
+int32_t dthrottle_cluster_peer(const dthrottle_t *throttle, size_t index, dthrottle_peer_t *peer);
 
 /**
- * Writes the events of the cluster after the event with the number after, the oldest first. Begin with
- * 0, and continue with the number of the last event. The library keeps only the latest events. events
- * is an array of capacity structs, all of the size that the first one states. count receives the
- * number of structs written; if it is below capacity, there are no more events.
+ * Writes the events of the cluster after the event with the number after, the oldest first. Begin
+ * with 0, and continue with the number of the last event. The library keeps only the latest
+ * events. events is an array of capacity structs, all of the size that the first one states. count
+ * receives the number of structs written; if it is below capacity, there are no more events.
  */
 int32_t dthrottle_events(const dthrottle_t *throttle,
                          uint64_t after,
@@ -1043,8 +1063,8 @@ int32_t dthrottle_config_add_rule(dthrottle_config_t *config,
                                   const dthrottle_rule_t *rule);
 
 /**
- * Sets the dry run of a domain, and adds the domain if it is new. In dry run, refusals are counted,
- * but every check is allowed. If domain is NULL, sets the default of all domains.
+ * Sets the dry run of a domain, and adds the domain if it is new. In dry run, refusals are
+ * counted, but every check is allowed. If domain is NULL, sets the default of all domains.
  */
 int32_t dthrottle_config_set_dry_run(dthrottle_config_t *config,
                                      const char *domain,
@@ -1063,33 +1083,30 @@ int32_t dthrottle_config_set_table(dthrottle_config_t *config, const dthrottle_t
 int32_t dthrottle_config_name_table(dthrottle_config_t *config, const char *name, size_t name_len);
 
 /**
- * Returns the number of rules of a domain, or DTHROTTLE_ERR_DOMAIN if the configuration has no such
- * domain. If domain is NULL, of the default domain.
+ * Returns the number of rules of a domain, or DTHROTTLE_ERR_DOMAIN if the configuration has no
+ * such domain. If domain is NULL, of the default domain.
  */
 int32_t dthrottle_config_rule_count(const dthrottle_config_t *config,
                                     const char *domain,
                                     size_t domain_len);
 
 /**
- * Checks everything that dthrottle_open_config() checks, but opens no throttle and starts no thread.
- * If the secret of the cluster is in a file, reads the file and keeps the secret, so that the
- * throttle can be opened after the process has dropped its privileges.
+ * Checks everything that dthrottle_open_config() checks, but opens no throttle and starts no
+ * thread. If the secret of the cluster is in a file, reads the file and keeps the secret, so that
+ * the throttle can be opened after the process has dropped its privileges.
  */
-int32_t dthrottle_config_check(dthrottle_config_t *config,
-                               char *error,
-                               size_t error_size);
+int32_t dthrottle_config_check(dthrottle_config_t *config, char *error, size_t error_size);
 
 /**
- * Sets a manual clock for the throttles of this configuration. The caller keeps the clock handle, and
- * may release it at any time.
+ * Sets a manual clock for the throttles of this configuration. The caller keeps the clock handle,
+ * and may release it at any time.
  */
-int32_t dthrottle_config_set_clock(dthrottle_config_t *config,
-                                   const dthrottle_clock_t *clock);
+int32_t dthrottle_config_set_clock(dthrottle_config_t *config, const dthrottle_clock_t *clock);
 
 /**
- * Lists the tables of this user in the default directories. If filter is not NULL, lists the tables
- * of its group and in its dir. tables is an array of capacity structs, all of the size that the first
- * one states. count receives the number of tables, which may be above capacity.
+ * Lists the tables of this user in the default directories. If filter is not NULL, lists the
+ * tables of its group and in its dir. tables is an array of capacity structs, all of the size that
+ * the first one states. count receives the number of tables, which may be above capacity.
  */
 int32_t dthrottle_table_list(const dthrottle_table_t *filter,
                              dthrottle_table_info_t *tables,
@@ -1105,8 +1122,8 @@ int32_t dthrottle_table_list(const dthrottle_table_t *filter,
 int32_t dthrottle_table_remove(const dthrottle_table_t *table, char *error, size_t error_size);
 
 /**
- * Changes the size of the table with the name, group and dir of table to its tags or bytes. Keeps all
- * buckets that fit. forgotten, unless it is NULL, receives the number of those that did not.
+ * Changes the size of the table with the name, group and dir of table to its tags or bytes. Keeps
+ * all buckets that fit. forgotten, unless it is NULL, receives the number of those that did not.
  * Processes that use the old table share it until they are restarted.
  */
 int32_t dthrottle_table_resize(const dthrottle_table_t *table,
@@ -1118,7 +1135,8 @@ int32_t dthrottle_table_resize(const dthrottle_table_t *table,
 int32_t dthrottle_clock_new(dthrottle_clock_t **out);
 
 /**
- * Releases a clock handle. NULL is allowed. For throttles that use the clock, time then stands still.
+ * Releases a clock handle. NULL is allowed. For throttles that use the clock, time then stands
+ * still.
  */
 void dthrottle_clock_free(dthrottle_clock_t *clock);
 
@@ -1126,20 +1144,19 @@ void dthrottle_clock_free(dthrottle_clock_t *clock);
 int32_t dthrottle_clock_advance(dthrottle_clock_t *clock, uint64_t by_ns);
 
 /**
- * Sets the clock to a time since its zero. Returns DTHROTTLE_ERR_ARGUMENT if this is earlier than the
- * current time.
+ * Sets the clock to a time since its zero. Returns DTHROTTLE_ERR_ARGUMENT if this is earlier than
+ * the current time.
  */
-int32_t dthrottle_clock_set(dthrottle_clock_t *clock,
-                            uint64_t to_ns);
+int32_t dthrottle_clock_set(dthrottle_clock_t *clock, uint64_t to_ns);
 
 /** Returns the time since the zero of the clock. */
 int32_t dthrottle_clock_now(const dthrottle_clock_t *clock, uint64_t *now_ns);
 
 /**
- * Opens a busy throttle from settings in TOML, such as "floor = 2" or "mode = 'document'". An empty
- * string uses the defaults. With "table = 'name'", all processes of this user that use the same name
- * share their limits. With a table [cluster], the nodes of that cluster do. If clock is not NULL, it
- * is used instead of the clock of the system.
+ * Opens a busy throttle from settings in TOML, such as "floor = 2" or "mode = 'document'". An
+ * empty string uses the defaults. With "table = 'name'", all processes of this user that use the
+ * same name share their limits. With a table [cluster], the nodes of that cluster do. If clock is
+ * not NULL, it is used instead of the clock of the system.
  */
 int32_t dthrottle_busy_open(const char *toml,
                             size_t toml_len,
@@ -1161,8 +1178,8 @@ int32_t dthrottle_busy_start(const dthrottle_busy_t *busy);
 int32_t dthrottle_busy_now(const dthrottle_busy_t *busy, uint64_t *now_ns);
 
 /**
- * Returns 1 if a request to a service may be sent now; it then counts as sent. Otherwise returns 0,
- * and wait_ns, unless it is NULL, receives the time after which to call again.
+ * Returns 1 if a request to a service may be sent now; it then counts as sent. Otherwise returns
+ * 0, and wait_ns, unless it is NULL, receives the time after which to call again.
  */
 int32_t dthrottle_busy_should_send(const dthrottle_busy_t *busy,
                                    const char *service,
@@ -1236,9 +1253,9 @@ int32_t dthrottle_busy_stats(const dthrottle_busy_t *busy, dthrottle_busy_stats_
 
 /**
  * Makes a client of the daemon at address: the path of a Unix socket, which contains a "/", or
- * "host:port". NULL is the default socket of the daemon. A host name is looked up once, in this call.
- * If options is NULL, the defaults are used. The client connects when it sends the first request,
- * so the daemon need not run yet.
+ * "host:port". NULL is the default socket of the daemon. A host name is looked up once, in this
+ * call. If options is NULL, the defaults are used. The client connects when it sends the first
+ * request, so the daemon need not run yet.
  */
 int32_t dthrottle_client_open(const char *address,
                               size_t address_len,
@@ -1251,17 +1268,16 @@ int32_t dthrottle_client_open(const char *address,
 void dthrottle_client_close(dthrottle_client_t *client);
 
 /**
- * Checks one unit in the default domain of the daemon. Returns 1 if it is allowed or the daemon does
- * not answer, 0 if it is refused, and a negative status after an error. So
- * "if (dthrottle_client_allow(...))" is also true after an error. A tag must not contain a newline.
+ * Checks one unit in the default domain of the daemon. Returns 1 if it is allowed or the daemon
+ * does not answer, 0 if it is refused, and a negative status after an error. So "if
+ * (dthrottle_client_allow(...))" is also true after an error. A tag must not contain a newline.
  */
-int32_t dthrottle_client_allow(const dthrottle_client_t *client,
-                               const void *tag,
-                               size_t tag_len);
+int32_t dthrottle_client_allow(const dthrottle_client_t *client, const void *tag, size_t tag_len);
 
 /**
- * Checks one unit for each of count tags, in as few round trips as possible. Writes count results to
- * allowed. If a tag is invalid, nothing is sent. After an error, tags without a result are allowed.
+ * Checks one unit for each of count tags, in as few round trips as possible. Writes count results
+ * to allowed. If a tag is invalid, nothing is sent. After an error, tags without a result are
+ * allowed.
  */
 int32_t dthrottle_client_allow_many(const dthrottle_client_t *client,
                                     const void *const *tags,

@@ -106,10 +106,10 @@ pub unsafe extern "C" fn dthrottle_rule_window(domain: *const Domain, index: i32
     })
 }
 
-/// Gives a warning for the log if a bucket of this tag still misses units that an earlier process
-/// took from a named table: 1, 0 if not, or a negative status. To be called when a check was
-/// refused. A throttle gives this warning once; it names the table and the command that removes
-/// it. text, unless it is NULL, gets the warning, cut to text_size bytes with the NUL at its end.
+/// Returns 1 if a bucket of this tag is still charged with units that an earlier process took from a
+/// named table, and writes a warning for the log to text. Returns 0 if not, or a negative status.
+/// Call this after a refused check. A throttle returns this warning once; it names the table and the
+/// command that removes it. text, unless it is NULL, is cut to text_size bytes and ends with NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_earlier_process_warning(
     domain: *const Domain,

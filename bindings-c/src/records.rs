@@ -12,110 +12,109 @@ use crate::ffi::{Flag, VersionedStruct, address, chars, index, ns};
 pub const DTHROTTLE_OK: i32 = 0;
 /// An invalid configuration: unknown key, bad rate, value out of range, duplicate name.
 pub const DTHROTTLE_ERR_CONFIG: i32 = -1;
-/// A cost that is negative, not whole, too large, or above the burst.
+/// An invalid cost: negative, not a whole number, too large, or above the burst.
 pub const DTHROTTLE_ERR_COST: i32 = -2;
-/// No such domain.
+/// The throttle has no domain of this name.
 pub const DTHROTTLE_ERR_DOMAIN: i32 = -3;
-/// A call after close.
+/// The throttle is closed.
 pub const DTHROTTLE_ERR_CLOSED: i32 = -4;
-/// Anything else that is wrong with an argument. Such as a bad length, text that is not UTF-8, or a
-/// clock that is set back.
+/// An invalid argument. For example a wrong length, text that is not UTF-8, or a clock that is set
+/// back.
 pub const DTHROTTLE_ERR_ARGUMENT: i32 = -5;
-/// A configuration file that cannot be read.
+/// A configuration file cannot be read.
 pub const DTHROTTLE_ERR_FILE: i32 = -6;
-/// A bug in dthrottle, caught where the languages meet. Please report it.
+/// A bug in dthrottle. Please report it.
 pub const DTHROTTLE_ERR_INTERNAL: i32 = -7;
 
-/// The answer to a check. docs/semantics.md defines every field. Begin with
+/// The result of a check. docs/semantics.md defines every field. Begin with
 /// DTHROTTLE_DECISION_INIT. After an error it is allowed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Decision {
     /// sizeof(dthrottle_decision_t).
     pub size: usize,
-    /// Go on.
+    /// Whether the request may proceed.
     pub allowed: Flag,
-    /// Refused, or allowed after a delay, but allowed at once because the domain is in dry run:
-    /// rule tells them apart.
+    /// Whether the check was allowed at once only because of dry run. Otherwise it would have been
+    /// refused, if rule is set, or delayed.
     pub dry_run: Flag,
     /// The rule that refused. Its index, for dthrottle_rule_name(). -1 if there is none.
     pub rule: i32,
     /// The burst of the deciding rule. DTHROTTLE_UNLIMITED in a domain without rules.
     pub limit: u64,
-    /// Whole units in the bucket of the deciding rule, 0 in debt. DTHROTTLE_UNLIMITED in a domain
+    /// Whole units in the bucket of the deciding rule. 0 in debt. DTHROTTLE_UNLIMITED in a domain
     /// without rules.
     pub remaining: u64,
     /// Like remaining, but negative in debt.
     pub balance: i64,
-    /// Units taken (by a peek: that would be).
+    /// The units that the check took, or that a peek would take.
     pub granted: u64,
-    /// How long to wait before going on; 0 unless max_delay was set, and in dry run.
+    /// How long to wait before proceeding. 0 without max_delay, and in dry run.
     pub delay_ns: u64,
-    /// When refused, or spared a delay by dry run: time until this check would pass without
-    /// waiting. Otherwise 0.
+    /// Time until this check would be allowed without a delay. 0 if it was allowed, unless dry run
+    /// allowed it.
     pub retry_after_ns: u64,
     /// Time until every bucket of the tag is full again.
     pub reset_after_ns: u64,
-    /// The deciding rule, whose figures these are, also when it did not refuse. Its index, for
-    /// dthrottle_rule_name(). -1 if there is none.
+    /// The deciding rule. limit, remaining and balance are its figures, also if the check was
+    /// allowed. Its index, for dthrottle_rule_name(). -1 if there is none.
     pub deciding: i64,
 }
 
-/// What a throttle counted since it was made. Begin with DTHROTTLE_STATS_INIT.
+/// The statistics of a throttle since it was made. Begin with DTHROTTLE_STATS_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Stats {
     /// sizeof(dthrottle_stats_t).
     pub size: usize,
-    /// Checks allowed, those that only dry run allowed included.
+    /// Checks allowed, including those that only dry run allowed.
     pub allowed: u64,
     /// Checks refused.
     pub refused: u64,
-    /// Checks that were allowed, or allowed without a delay, only because of dry run.
+    /// Checks that dry run allowed, or allowed without a delay.
     pub dry_run: u64,
-    /// Charges that were not counted, because the table had no room or the bucket no more ticks:
-    /// they failed open.
+    /// Charges that were not counted, because the table was full or the range of the bucket's time
+    /// was used up.
     pub failed_open: u64,
-    /// How often the debt of a bucket went beyond what a bucket can hold.
+    /// How often the debt of a bucket was limited to the largest debt that a bucket can hold.
     pub clamped: u64,
-    /// Buckets that were forgotten before they were full, because the table had no better room for
-    /// others.
+    /// Buckets that were evicted before they were full, because the table was full.
     pub evicted: u64,
     /// Buckets that are not full now.
     pub buckets: u64,
-    /// Units admitted that no other node will hear about: of buckets that were forgotten, or more
-    /// than one bucket could keep for the next report.
+    /// Units admitted that are not reported to other nodes, because their bucket was evicted or had
+    /// too many units for one report.
     pub unreported: u64,
 }
 
-/// What a busy throttle counted in this process since it was made. Begin with
+/// The statistics of a busy throttle in this process since it was made. Begin with
 /// DTHROTTLE_BUSY_STATS_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct BusyStats {
     /// sizeof(dthrottle_busy_stats_t).
     pub size: usize,
-    /// Requests that could be sent.
+    /// Requests that were allowed to be sent.
     pub sent: u64,
-    /// Requests that should not be sent yet.
+    /// Requests that were not allowed to be sent yet.
     pub refused: u64,
-    /// Good answers.
+    /// Responses that were not busy.
     pub good: u64,
-    /// Busy answers.
+    /// Busy responses.
     pub busy: u64,
-    /// How often a limit was cut by a busy answer of its own.
+    /// How often a busy response to this process cut a limit.
     pub cuts: u64,
     /// Busy responses that other nodes of the cluster reported.
     pub remote_busy: u64,
-    /// Services with a limit that were forgotten, because there were too many others.
+    /// Services with a limit that were removed, because there were too many services.
     pub forgotten: u64,
-    /// Services known now, by all processes that share them.
+    /// Services now known to all processes that share them.
     pub services: u64,
-    /// Other nodes of the cluster that are there now.
+    /// Other nodes of the cluster that are up.
     pub peers: u64,
 }
 
-/// A cluster, as seen from one node. All processes of a table see the same. Begin with
+/// The state of a cluster, as seen from one node. The same for all processes of a table. Begin with
 /// DTHROTTLE_CLUSTER_STATS_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -124,94 +123,97 @@ pub struct ClusterStats {
     pub size: usize,
     /// Whether the throttle belongs to a cluster.
     pub in_cluster: Flag,
-    /// This node; zero before the start.
+    /// The id of this node. 0 before the exchange starts.
     pub node: u64,
-    /// The present life of its exchange; zero: it has not begun. Later lives are greater.
+    /// The incarnation of this node, which grows with each start of the exchange. 0 before the
+    /// first.
     pub incarnation: u64,
-    /// The process that runs the exchange, or did last; 0 in WebAssembly.
+    /// The process that runs the exchange, or ran it last. 0 in WebAssembly.
     pub pid: u64,
     /// The number of current and recent peers, for dthrottle_cluster_peer().
     pub peer_count: u64,
 }
 
-/// A peer: another node of the cluster, as seen from one node. Begin with DTHROTTLE_PEER_INIT.
+/// A peer, which is another node of the cluster, as seen from one node. Begin with
+/// DTHROTTLE_PEER_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Peer {
     /// sizeof(dthrottle_peer_t).
     pub size: usize,
-    /// Which node.
+    /// The id of the peer.
     pub node: u64,
-    /// In which life.
+    /// The incarnation of the peer.
     pub incarnation: u64,
-    /// Its address and port, as far as they are known.
+    /// Its address and port, if known.
     pub address: [c_char; 64],
-    /// up, down, left, or known if it has yet to become a member.
+    /// up, down, left, or known before it becomes a member.
     pub state: [c_char; 16],
-    /// How long ago it was last heard.
+    /// Time since the last datagram of the peer.
     pub age_ns: u64,
-    /// How long a datagram takes.
+    /// The delay of a datagram.
     pub delay_ns: u64,
     /// Reports applied.
     pub received: u64,
-    /// Those of them that had been missing at first.
+    /// Reports applied that were missing at first.
     pub repaired: u64,
-    /// Reports that are lost for good.
+    /// Reports that were lost.
     pub lost: u64,
 }
 
-/// Something that happened in the cluster. Begin with DTHROTTLE_EVENT_INIT.
+/// An event in the cluster. Begin with DTHROTTLE_EVENT_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Event {
     /// sizeof(dthrottle_event_t).
     pub size: usize,
-    /// Counts events, from 1.
+    /// The number of the event, from 1.
     pub number: u64,
-    /// How long ago it happened.
+    /// Time since the event.
     pub age_ns: u64,
     /// peer_up, peer_down, peer_left, rules_differ, reports_lost or warm_start.
     pub kind: [c_char; 32],
-    /// The peer it is about.
+    /// The peer.
     pub node: u64,
-    /// How many, where that matters: reports lost, buckets taken over at the start.
+    /// For reports_lost the number of reports, for warm_start the number of buckets that were taken
+    /// over.
     pub value: u64,
 }
 
-/// The answer to a check by a daemon. docs/semantics.md defines every field. Begin with
+/// The result of a check by a daemon. docs/semantics.md defines every field. Begin with
 /// DTHROTTLE_CLIENT_DECISION_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ClientDecision {
     /// sizeof(dthrottle_client_decision_t).
     pub size: usize,
-    /// Go on.
+    /// Whether the request may proceed.
     pub allowed: Flag,
-    /// Refused, or allowed after a delay, but allowed at once because the domain is in dry run:
-    /// rule tells them apart.
+    /// Whether the check was allowed at once only because of dry run. Otherwise it would have been
+    /// refused, if rule is set, or delayed.
     pub dry_run: Flag,
     /// The daemon did not answer in time, so the check is allowed.
     pub failed_open: Flag,
     /// The burst of the deciding rule. DTHROTTLE_UNLIMITED in a domain without rules.
     pub limit: u64,
-    /// Whole units in the bucket of the deciding rule, 0 in debt. DTHROTTLE_UNLIMITED in a domain
+    /// Whole units in the bucket of the deciding rule. 0 in debt. DTHROTTLE_UNLIMITED in a domain
     /// without rules.
     pub remaining: u64,
     /// Like remaining, but negative in debt.
     pub balance: i64,
-    /// Units taken (by a peek: that would be).
+    /// The units that the check took, or that a peek would take.
     pub granted: u64,
-    /// How long to wait before going on; 0 unless max_delay was set, and in dry run.
+    /// How long to wait before proceeding. 0 without max_delay, and in dry run.
     pub delay_ns: u64,
-    /// When refused, or spared a delay by dry run: time until this check would pass without
-    /// waiting. Otherwise 0.
+    /// Time until this check would be allowed without a delay. 0 if it was allowed, unless dry run
+    /// allowed it.
     pub retry_after_ns: u64,
     /// Time until every bucket of the tag is full again.
     pub reset_after_ns: u64,
     /// The rule that refused. Its name, ended by NUL. Empty if there is none.
     pub rule: [c_char; 256],
-    /// The deciding rule, whose figures these are, also when it did not refuse. Its name, ended by
-    /// NUL. Empty if there is none.
+    /// The deciding rule. limit, remaining and balance are its figures, also if the check was
+    /// allowed. Its name, ended by NUL. Empty if there is none.
     pub deciding: [c_char; 256],
 }
 

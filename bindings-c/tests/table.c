@@ -268,6 +268,46 @@ static void named_tables_are_listed_resized_and_removed(void)
     EQUAL(count, 3);
 }
 
+static void a_bucket_of_an_earlier_process_gives_one_warning(void)
+{
+    char text[512];
+    dthrottle_t *throttle;
+    dthrottle_table_t table = table_of("web");
+    dthrottle_domain_t *domain = open_table(10, &table, &throttle);
+
+    while (dthrottle_allow(domain, "earlier", 7, 1) == 1)
+        ;
+    EQUAL(dthrottle_earlier_process_warning(domain, "earlier", 7, text, sizeof text), 0);
+    release(throttle, domain);
+    domain = open_table(10, &table, &throttle);
+    EQUAL(dthrottle_allow(domain, "earlier", 7, 1), 0);
+    EQUAL(dthrottle_earlier_process_warning(domain, "new", 3, text, sizeof text), 0);
+    TEXT(text, "");
+    EQUAL(dthrottle_earlier_process_warning(domain, "earlier", 7, text, sizeof text), 1);
+    CHECK(strstr(text, "`dthrottle table remove web --dir table-test-") != NULL);
+    EQUAL(dthrottle_earlier_process_warning(domain, "earlier", 7, text, sizeof text), 0);
+    release(throttle, domain);
+}
+
+static void fresh_tables_are_empty_and_make_no_file(void)
+{
+    dthrottle_t *first, *second;
+    dthrottle_table_t table = table_of("web"), new = table_of("new");
+
+    EQUAL(setenv("DTHROTTLE_FRESH_TABLES", "1", 1), 0);
+    dthrottle_domain_t *domain = open_table(10, &table, &first);
+    EQUAL(dthrottle_allow(domain, "earlier", 7, 10), 1);
+    dthrottle_domain_t *same = open_table(10, &table, &second);
+    EQUAL(dthrottle_allow(same, "earlier", 7, 1), 0);
+    release(first, domain);
+    release(second, same);
+    domain = open_table(1, &new, &first);
+    EQUAL(dthrottle_allow(domain, "t", 1, 1), 1);
+    release(first, domain);
+    /* clean_up() counts the files. */
+    EQUAL(unsetenv("DTHROTTLE_FRESH_TABLES"), 0);
+}
+
 static void clean_up(void)
 {
     char path[512];
@@ -292,6 +332,8 @@ int main(void)
     throttles_with_the_same_table_name_share_buckets();
     an_invalid_table_is_an_error_that_names_the_field();
     an_unusable_table_gives_one_warning_and_works();
+    a_bucket_of_an_earlier_process_gives_one_warning();
+    fresh_tables_are_empty_and_make_no_file();
     children_that_open_a_named_table_take_exactly_the_burst();
     allow_many_returns_the_same_as_single_calls();
     a_full_table_evicts_buckets_and_counts_them();

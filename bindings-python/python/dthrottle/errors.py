@@ -37,37 +37,37 @@ class ConfigError(DthrottleError, ValueError):
 
 
 class CostError(DthrottleError, ValueError):
-    """A cost that is negative, not whole, too large, or above the burst."""
+    """An invalid cost: negative, not a whole number, too large, or above the burst."""
 
     kind = "cost"
 
 
 class DomainError(DthrottleError, LookupError):
-    """No such domain."""
+    """The throttle has no domain of this name."""
 
     kind = "domain"
 
 
 class ClosedError(DthrottleError, RuntimeError):
-    """A call after ``close``."""
+    """The throttle is closed."""
 
     kind = "closed"
 
 
 class ArgumentError(DthrottleError, TypeError):
-    """Anything else that is wrong with an argument."""
+    """An invalid argument."""
 
     kind = "argument"
 
 
 class FileError(DthrottleError, OSError):
-    """A configuration file that cannot be read."""
+    """A configuration file cannot be read."""
 
     kind = "file"
 
 
 class InternalError(DthrottleError, RuntimeError):
-    """A bug in dthrottle, caught where the languages meet. Please report it."""
+    """A bug in dthrottle. Please report it."""
 
     kind = "internal"
 

@@ -54,7 +54,9 @@ pub(super) fn client() -> Vec<(&'static str, String)> {
             FieldKind::Flag => ("False", format!("bool(numbers.get(\"{name}\", 0))")),
             FieldKind::Units => ("UNLIMITED", format!("numbers.get(\"{name}\", UNLIMITED)")),
             FieldKind::Balance => ("_BOUNDLESS", format!("numbers.get(\"{name}\", _BOUNDLESS)")),
-            FieldKind::Time | FieldKind::Millis => ("0.0", format!("numbers.get(\"{name}_ns\", 0) / 1e9")),
+            FieldKind::Time | FieldKind::Millis => {
+                ("0.0", format!("numbers.get(\"{name}_ns\", 0) / 1e9"))
+            }
             FieldKind::Rule => ("None", format!("names.get(\"{name}\")")),
             _ => ("0", format!("numbers.get(\"{name}\", 0)")),
         };
