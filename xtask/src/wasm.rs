@@ -118,7 +118,7 @@ fn to_base64(bytes: &[u8]) -> String {
         let digit = |i: usize| char::from(DIGITS[(word >> (18 - 6 * i)) as usize & 63]);
         text.extend((0..=part.len()).map(digit));
     }
-    while text.len() % 4 != 0 {
+    while !text.len().is_multiple_of(4) {
         text.push('=');
     }
     text
