@@ -26,7 +26,7 @@ build-apache: $(MODULES)/lib/libdthrottle.so ## Build the Apache module: target/
 	@mkdir -p $(MODULES)/apache && cp modules/apache/*.[ch] $(MODULES)/apache
 	cd $(MODULES)/apache && apxs -c -S CC="gcc $(MODULE_WARNINGS)" \
 		$$(PKG_CONFIG_PATH="$(CURDIR)/$(MODULES)/lib/pkgconfig" pkg-config --cflags --libs dthrottle) \
-		mod_dthrottle.c dir_conf.c host.c domain.c life.c delayed.c request.c publish.c >../apache.log 2>&1 || \
+		mod_dthrottle.c dir_conf.c server.c domain.c child.c delayed.c request.c publish.c >../apache.log 2>&1 || \
 		{ grep -A5 -i error ../apache.log; exit 1; }
 
 bench-servers: build-nginx build-apache ## Measure the modules against limit_req and the bare servers; writes bench/out/servers.json

@@ -29,8 +29,8 @@ typedef struct {
 } delayed_t;
 
 static delayed_t *delayed;
-static slot_t *own;
-static apr_uint32_t most;
+static slot_t *own_slot;
+static apr_uint32_t max_delayed;
 
 const char *dthrottle_cmd_max_delayed(cmd_parms *cmd, void *none, const char *text)
 {
@@ -39,7 +39,7 @@ const char *dthrottle_cmd_max_delayed(cmd_parms *cmd, void *none, const char *te
     return said ? said : dthrottle_number(cmd, text, 0, 1000000, &dthrottle_server.max_delayed);
 }
 
-static int queried(int what)
+static int query_mpm(int what)
 {
     int value = 1;
     return ap_mpm_query(what, &value) == APR_SUCCESS && value > 0 ? value : 1;
@@ -50,15 +50,15 @@ int dthrottle_post_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp,
 {
     apr_shm_t *memory = NULL;
     void *found = NULL;
-    apr_size_t slots = 2 * (apr_size_t)queried(AP_MPMQ_HARD_LIMIT_DAEMONS);
-    apr_uint32_t all = (apr_uint32_t)queried(AP_MPMQ_MAX_DAEMONS);
+    apr_size_t slots = 2 * (apr_size_t)query_mpm(AP_MPMQ_HARD_LIMIT_DAEMONS);
+    apr_uint32_t all = (apr_uint32_t)query_mpm(AP_MPMQ_MAX_DAEMONS);
     (void)config;
     (void)log;
     (void)temp;
-    all *= (apr_uint32_t)queried(AP_MPMQ_MAX_THREADS);
-    most = (all + DEFAULT_SHARE - 1) / DEFAULT_SHARE;
+    all *= (apr_uint32_t)query_mpm(AP_MPMQ_MAX_THREADS);
+    max_delayed = (all + DEFAULT_SHARE - 1) / DEFAULT_SHARE;
     if (dthrottle_server.max_delayed >= 0)
-        most = (apr_uint32_t)dthrottle_server.max_delayed;
+        max_delayed = (apr_uint32_t)dthrottle_server.max_delayed;
     if (!dthrottle_server.may_delay)
         return OK;
     apr_pool_userdata_get(&found, KEY, s->process->pool);
@@ -78,45 +78,45 @@ int dthrottle_post_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp,
     return OK;
 }
 
-static int is_gone(apr_uint32_t pid)
+static int has_exited(apr_uint32_t pid)
 {
     return pid == 0 || (kill((pid_t)pid, 0) == -1 && errno == ESRCH);
 }
 
 /* Takes a slot whose child is gone, and its count. No other child writes to it from now on. */
-static int take(slot_t *slot)
+static int claim(slot_t *slot)
 {
     apr_uint32_t pid = apr_atomic_read32(&slot->pid);
-    if (!is_gone(pid) || apr_atomic_cas32(&slot->pid, (apr_uint32_t)getpid(), pid) != pid)
+    if (!has_exited(pid) || apr_atomic_cas32(&slot->pid, (apr_uint32_t)getpid(), pid) != pid)
         return 0;
     apr_atomic_set32(&slot->count, 0);
     return 1;
 }
 
 /* Takes a slot, preferably one whose child ended while it delayed requests. */
-void dthrottle_delayed_in_child(void)
+void dthrottle_init_delayed(void)
 {
-    own = NULL;
+    own_slot = NULL;
     for (int any = 0; any <= 1; any++) {
-        for (apr_uint32_t i = 0; delayed && i < delayed->slots && !own; i++) {
+        for (apr_uint32_t i = 0; delayed && i < delayed->slots && !own_slot; i++) {
             slot_t *slot = &delayed->slot[i];
-            if ((any || apr_atomic_read32(&slot->count)) && take(slot))
-                own = slot;
+            if ((any || apr_atomic_read32(&slot->count)) && claim(slot))
+                own_slot = slot;
         }
     }
 }
 
 /* Frees the slots of children that ended: no other child may take them for a long time. */
-static void forget_gone(void)
+static void free_exited_slots(void)
 {
     for (apr_uint32_t i = 0; i < delayed->slots; i++) {
         slot_t *slot = &delayed->slot[i];
-        if (slot != own && apr_atomic_read32(&slot->count) && take(slot))
+        if (slot != own_slot && apr_atomic_read32(&slot->count) && claim(slot))
             apr_atomic_set32(&slot->pid, 0);
     }
 }
 
-static apr_uint64_t sum(void)
+static apr_uint64_t total(void)
 {
     apr_uint64_t all = 0;
     for (apr_uint32_t i = 0; i < delayed->slots; i++)
@@ -125,21 +125,21 @@ static apr_uint64_t sum(void)
 }
 
 /* Counts one more delayed request, unless as many as allowed are delayed. */
-int dthrottle_enter(void)
+int dthrottle_begin_delay(void)
 {
-    if (!own)
+    if (!own_slot)
         return 0;
-    apr_atomic_inc32(&own->count);
-    if (sum() <= most)
+    apr_atomic_inc32(&own_slot->count);
+    if (total() <= max_delayed)
         return 1;
-    forget_gone();
-    if (sum() <= most)
+    free_exited_slots();
+    if (total() <= max_delayed)
         return 1;
-    dthrottle_leave();
+    dthrottle_end_delay();
     return 0;
 }
 
-void dthrottle_leave(void)
+void dthrottle_end_delay(void)
 {
-    apr_atomic_dec32(&own->count);
+    apr_atomic_dec32(&own_slot->count);
 }

@@ -58,7 +58,7 @@ const char *dthrottle_cmd_on(cmd_parms *cmd, void *at, int on)
 const char *dthrottle_cmd_domain(cmd_parms *cmd, void *at, const char *name)
 {
     dthrottle_dir_conf_t *conf = at;
-    conf->domain = dthrottle_mention(cmd, name);
+    conf->domain = dthrottle_use_domain(cmd, name);
     return NULL;
 }
 

@@ -17,40 +17,40 @@ void *dthrottle_create_host(apr_pool_t *pool, server_rec *s)
 {
     dthrottle_host_t *host = apr_pcalloc(pool, sizeof *host);
     (void)s;
-    host->rules = apr_array_make(pool, 2, sizeof(dthrottle_inline_t));
+    host->rules = apr_array_make(pool, 2, sizeof(dthrottle_host_rule_t));
     return host;
 }
 
-void dthrottle_forget_domains(apr_pool_t *pool)
+void dthrottle_reset_domains(apr_pool_t *pool)
 {
     dthrottle_server.names = apr_array_make(pool, 4, sizeof(const char *));
-    dthrottle_server.mentions = apr_array_make(pool, 4, sizeof(dthrottle_mention_t));
+    dthrottle_server.uses = apr_array_make(pool, 4, sizeof(dthrottle_domain_use_t));
     dthrottle_server.domains = apr_array_make(pool, 4, sizeof(dthrottle_domain_conf_t *));
     APR_ARRAY_PUSH(dthrottle_server.names, const char *) = DEFAULT_NAME;
 }
 
 /* The number of a name. */
-int dthrottle_mention(cmd_parms *cmd, const char *name)
+int dthrottle_use_domain(cmd_parms *cmd, const char *name)
 {
-    dthrottle_mention_t *made = apr_array_push(dthrottle_server.mentions);
+    dthrottle_domain_use_t *added = apr_array_push(dthrottle_server.uses);
     int number = 0;
-    made->server = cmd->server;
-    made->file = cmd->directive->filename;
-    made->line = cmd->directive->line_num;
+    added->server = cmd->server;
+    added->file = cmd->directive->filename;
+    added->line = cmd->directive->line_num;
     for (; number < dthrottle_server.names->nelts; number++)
         if (strcmp(APR_ARRAY_IDX(dthrottle_server.names, number, const char *), name) == 0)
             break;
     if (number == dthrottle_server.names->nelts)
         APR_ARRAY_PUSH(dthrottle_server.names, const char *) = apr_pstrdup(cmd->pool, name);
-    made->number = number;
+    added->number = number;
     return number;
 }
 
 void dthrottle_add_rule(cmd_parms *cmd, const char *domain, const dthrottle_rule_t *rule)
 {
-    dthrottle_inline_t *made = apr_array_push(host_of(cmd->server)->rules);
-    made->domain = apr_pstrdup(cmd->pool, domain);
-    made->rule = *rule;
+    dthrottle_host_rule_t *added = apr_array_push(host_of(cmd->server)->rules);
+    added->domain = apr_pstrdup(cmd->pool, domain);
+    added->rule = *rule;
 }
 
 /* The suffix for the names of a host's domains: the same after a restart, and on each node. */
@@ -61,14 +61,14 @@ static const char *suffix_of(apr_pool_t *pool, const server_rec *s, apr_array_he
     const char *name = s->server_hostname ? s->server_hostname : "";
     const char *suffix = apr_psprintf(pool, "@%s%s%s:%d", name, is_any ? "" : "/",
                                       is_any ? "" : at->virthost, at ? at->host_port : 0);
-    int alike = 1;
+    int duplicates = 1;
     for (int i = 0; i < taken->nelts; i++)
-        alike += strcmp(APR_ARRAY_IDX(taken, i, const char *), suffix) == 0;
+        duplicates += strcmp(APR_ARRAY_IDX(taken, i, const char *), suffix) == 0;
     APR_ARRAY_PUSH(taken, const char *) = suffix;
-    return alike > 1 ? apr_psprintf(pool, "%s#%d", suffix, alike) : suffix;
+    return duplicates > 1 ? apr_psprintf(pool, "%s#%d", suffix, duplicates) : suffix;
 }
 
-static dthrottle_domain_conf_t *use(apr_pool_t *pool, dthrottle_config_t *config, const char *name)
+static dthrottle_domain_conf_t *add_domain(apr_pool_t *pool, dthrottle_config_t *config, const char *name)
 {
     dthrottle_domain_conf_t *domain = apr_pcalloc(pool, sizeof *domain);
     domain->name = name;
@@ -81,7 +81,7 @@ static dthrottle_domain_conf_t *use(apr_pool_t *pool, dthrottle_config_t *config
 static int has_rules_for(const dthrottle_host_t *host, const char *name)
 {
     for (int i = 0; i < host->rules->nelts; i++)
-        if (strcmp(APR_ARRAY_IDX(host->rules, i, dthrottle_inline_t).domain, name) == 0)
+        if (strcmp(APR_ARRAY_IDX(host->rules, i, dthrottle_host_rule_t).domain, name) == 0)
             return 1;
     return 0;
 }
@@ -91,7 +91,7 @@ static const char *add_host(apr_pool_t *pool, dthrottle_config_t *config, dthrot
                             const dthrottle_host_t *above, const char *suffix)
 {
     for (int i = 0; i < host->rules->nelts; i++) {
-        const dthrottle_inline_t *own = &APR_ARRAY_IDX(host->rules, i, dthrottle_inline_t);
+        const dthrottle_host_rule_t *own = &APR_ARRAY_IDX(host->rules, i, dthrottle_host_rule_t);
         const char *name = apr_pstrcat(pool, own->domain, suffix, NULL);
         if (dthrottle_config_add_rule(config, name, strlen(name), &own->rule) != DTHROTTLE_OK)
             return apr_psprintf(pool, "invalid rule for domain %s", name);
@@ -102,7 +102,7 @@ static const char *add_host(apr_pool_t *pool, dthrottle_config_t *config, dthrot
         if (above && !has_rules_for(host, name))
             host->domains[i] = above->domains[i];
         else
-            host->domains[i] = use(pool, config, apr_pstrcat(pool, name, suffix, NULL));
+            host->domains[i] = add_domain(pool, config, apr_pstrcat(pool, name, suffix, NULL));
     }
     return NULL;
 }
@@ -117,9 +117,9 @@ const char *dthrottle_add_domains(apr_pool_t *pool, dthrottle_config_t *config, 
     for (server_rec *s = first->next; s && !said; s = s->next)
         if (host_of(s) != above)
             said = add_host(pool, config, host_of(s), above, suffix_of(pool, s, taken));
-    for (int i = 0; i < dthrottle_server.mentions->nelts && !said; i++) {
-        const dthrottle_mention_t *at =
-            &APR_ARRAY_IDX(dthrottle_server.mentions, i, dthrottle_mention_t);
+    for (int i = 0; i < dthrottle_server.uses->nelts && !said; i++) {
+        const dthrottle_domain_use_t *at =
+            &APR_ARRAY_IDX(dthrottle_server.uses, i, dthrottle_domain_use_t);
         if (host_of(at->server)->domains[at->number]->rules < 0)
             said = apr_psprintf(pool, "no domain \"%s\" for DThrottleDomain on line %d of %s: add "
                                 "a DThrottleRule there or for the whole server, or a "

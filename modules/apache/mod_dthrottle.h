@@ -40,7 +40,7 @@ typedef struct {
 typedef struct {
     const char *domain;
     dthrottle_rule_t rule;
-} dthrottle_inline_t;
+} dthrottle_host_rule_t;
 
 /* Where a domain was named. */
 typedef struct {
@@ -48,18 +48,18 @@ typedef struct {
     server_rec *server;
     const char *file;
     int line;
-} dthrottle_mention_t;
+} dthrottle_domain_use_t;
 
 /* The server itself, or a virtual host. */
 typedef struct {
-    apr_array_header_t *rules;  /* dthrottle_inline_t, its own */
+    apr_array_header_t *rules;  /* dthrottle_host_rule_t, its own */
     dthrottle_domain_conf_t **domains; /* by the number of the name */
 } dthrottle_host_t;
 
 /* What there is once for the whole server. */
 typedef struct {
     apr_array_header_t *names;    /* const char *, of domains; the first where none is named */
-    apr_array_header_t *mentions; /* dthrottle_mention_t */
+    apr_array_header_t *uses; /* dthrottle_domain_use_t */
     apr_array_header_t *domains;  /* dthrottle_domain_conf_t *, of all hosts */
     const char *path;             /* the configuration file */
     const char *text;             /* what is in it */
@@ -69,7 +69,7 @@ typedef struct {
     int is_on;
     int may_delay; /* whether any DThrottleMaxDelay is above 0 */
     int max_delayed;  /* below zero: not said */
-    int is_named;  /* whether the configuration names a variable of this module */
+    int names_variable;  /* whether the configuration names a variable of this module */
     dthrottle_config_t *config;
     /* Of this child. */
     dthrottle_t *throttle;
@@ -109,7 +109,7 @@ const char *dthrottle_cmd_log_level(cmd_parms *cmd, void *conf, const char *text
 int dthrottle_time(const char *text, apr_interval_time_t *to);
 const char *dthrottle_number(cmd_parms *cmd, const char *text, int least, int most, int *to);
 
-/* host.c: the directives for the whole server. */
+/* server.c: the directives for the whole server. */
 const char *dthrottle_cmd_rule(cmd_parms *cmd, void *none, int argc, char *const argv[]);
 const char *dthrottle_cmd_table(cmd_parms *cmd, void *none, int argc, char *const argv[]);
 const char *dthrottle_cmd_cluster(cmd_parms *cmd, void *none, int argc, char *const argv[]);
@@ -119,13 +119,13 @@ int32_t dthrottle_allow_no_rules(dthrottle_config_t *config);
 
 /* domain.c: the domains of virtual hosts. */
 void *dthrottle_create_host(apr_pool_t *pool, server_rec *s);
-void dthrottle_forget_domains(apr_pool_t *pool);
-int dthrottle_mention(cmd_parms *cmd, const char *name);
+void dthrottle_reset_domains(apr_pool_t *pool);
+int dthrottle_use_domain(cmd_parms *cmd, const char *name);
 void dthrottle_add_rule(cmd_parms *cmd, const char *domain, const dthrottle_rule_t *rule);
 const char *dthrottle_add_domains(apr_pool_t *pool, dthrottle_config_t *config, server_rec *first);
 void dthrottle_resolve_domains(server_rec *s);
 
-/* life.c: all of it together, and the throttle in a child. */
+/* child.c: all of it together, and the throttle in a child. */
 int dthrottle_pre_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp);
 int dthrottle_check_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp, server_rec *s);
 void dthrottle_child_init(apr_pool_t *child, server_rec *s);
@@ -134,9 +134,9 @@ void dthrottle_child_stopping(apr_pool_t *child, int graceful);
 /* delayed.c: how many requests wait. */
 const char *dthrottle_cmd_max_delayed(cmd_parms *cmd, void *none, const char *text);
 int dthrottle_post_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp, server_rec *s);
-void dthrottle_delayed_in_child(void);
-int dthrottle_enter(void);
-void dthrottle_leave(void);
+void dthrottle_init_delayed(void);
+int dthrottle_begin_delay(void);
+void dthrottle_end_delay(void);
 
 /* request.c */
 int dthrottle_header_parser(request_rec *r);
@@ -150,6 +150,6 @@ void dthrottle_publish(request_rec *r, const dthrottle_dir_conf_t *conf,
 void dthrottle_publish_later(request_rec *r);
 int dthrottle_publish_again(request_rec *r);
 void dthrottle_insert_filter(request_rec *r);
-int dthrottle_is_named(const ap_directive_t *directive);
+int dthrottle_names_variable(const ap_directive_t *directive);
 
 #endif

@@ -98,7 +98,7 @@ int dthrottle_publish_again(request_rec *r)
  * Whether something other than a plain file may answer, and so see the environment: a script, a
  * proxy, a page with includes, or rules in a file that the configuration does not know.
  */
-static int may_be_seen(const request_rec *r)
+static int may_be_read(const request_rec *r)
 {
     /* The list has all names that were tried; an entry without `htaccess` was not found. */
     for (const struct htaccess_result *file = r->htaccess; file; file = file->next)
@@ -112,7 +112,7 @@ static int may_be_seen(const request_rec *r)
 void dthrottle_insert_filter(request_rec *r)
 {
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
-    if (state(r) == passed && may_be_seen(r)) {
+    if (state(r) == passed && may_be_read(r)) {
         const dthrottle_dir_conf_t *conf = ap_get_module_config(r->per_dir_config,
                                                                 &dthrottle_module);
         const dthrottle_domain_conf_t *domain = dthrottle_peek_request(r, &decision);
@@ -130,11 +130,11 @@ static int names_one(const char *text)
 }
 
 /* Whether the configuration names one of the variables anywhere, such as in a LogFormat. */
-int dthrottle_is_named(const ap_directive_t *directive)
+int dthrottle_names_variable(const ap_directive_t *directive)
 {
     for (; directive; directive = directive->next)
         if ((directive->args && names_one(directive->args)) ||
-            dthrottle_is_named(directive->first_child))
+            dthrottle_names_variable(directive->first_child))
             return 1;
     return 0;
 }

@@ -44,7 +44,7 @@ static int is_simple(const client_t *client)
 {
     const dthrottle_dir_conf_t *conf = client->conf;
     return conf->headers <= 0 && conf->max_delay_ns <= 0 && !conf->cost && conf->units < 0 &&
-           conf->environment != 1 && !dthrottle_server.is_named && !client->domain->is_dry_run;
+           conf->environment != 1 && !dthrottle_server.names_variable && !client->domain->is_dry_run;
 }
 
 /* Logs once that an earlier start of the server caused a refusal. */
@@ -85,10 +85,10 @@ static void sleep_ns(apr_uint64_t ns)
 
 static int delayed(request_rec *r, const client_t *client, dthrottle_decision_t *decision)
 {
-    if (dthrottle_enter()) {
+    if (dthrottle_begin_delay()) {
         dthrottle_publish(r, client->conf, client->domain, "delayed", decision);
         sleep_ns(decision->delay_ns);
-        dthrottle_leave();
+        dthrottle_end_delay();
         return DECLINED;
     }
     /* Too many requests are delayed: refuse this one, and refund it. */

@@ -32,7 +32,7 @@ typedef struct {
     /* If the key is nothing but a variable, which one; else NGX_ERROR. */
     ngx_int_t                 index;
     /* Whether the variable has one value for the whole request. */
-    ngx_flag_t                is_kept;
+    ngx_flag_t                is_cacheable;
     /* count requests in unit_ns; count 0: the rules are those of the configuration file. */
     uint64_t                  count;
     uint64_t                  unit_ns;
@@ -81,7 +81,7 @@ typedef struct {
     /* Of this process. */
     dthrottle_t          *throttle;
     ngx_event_t           timer;
-    ngx_connection_t      nowhere;    /* that of the timer */
+    ngx_connection_t      timer_connection;    /* that of the timer */
 } ngx_http_dthrottle_main_conf_t;
 
 /* The state of a request. */
@@ -114,7 +114,7 @@ extern ngx_module_t  ngx_http_dthrottle_module;
 char *ngx_http_dthrottle_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_dthrottle_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* ngx_http_dthrottle_host.c: what is written once for the whole server. */
+/* ngx_http_dthrottle_server.c: what is written once for the whole server. */
 char *ngx_http_dthrottle_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_dthrottle_cluster(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_dthrottle_file(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -122,7 +122,7 @@ char *ngx_http_dthrottle_file(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 /* ngx_http_dthrottle_config.c: all of it together. */
 ngx_int_t ngx_http_dthrottle_build(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf);
 
-/* ngx_http_dthrottle_life.c: the throttle in a process. */
+/* ngx_http_dthrottle_process.c: the throttle in a process. */
 ngx_int_t ngx_http_dthrottle_init_process(ngx_cycle_t *cycle);
 void ngx_http_dthrottle_exit_process(ngx_cycle_t *cycle);
 void ngx_http_dthrottle_free(void *data);
@@ -152,7 +152,7 @@ ngx_http_dthrottle_key(ngx_http_request_t *r, ngx_http_dthrottle_zone_t *zone, n
     if (zone->index == NGX_ERROR) {
         return ngx_http_complex_value(r, &zone->key, key);
     }
-    value = zone->is_kept ? ngx_http_get_indexed_variable(r, zone->index)
+    value = zone->is_cacheable ? ngx_http_get_indexed_variable(r, zone->index)
                           : ngx_http_get_flushed_variable(r, zone->index);
     if (value == NULL) {
         return NGX_ERROR;

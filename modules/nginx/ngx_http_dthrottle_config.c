@@ -6,10 +6,10 @@
 
 /* Of a table whose size nobody said. */
 #define NGX_HTTP_DTHROTTLE_DEFAULT_TAGS 1000000
-#define NGX_HTTP_DTHROTTLE_LONGEST_RATE (NGX_INT64_LEN + sizeof("/s") - 1)
+#define NGX_HTTP_DTHROTTLE_MAX_RATE (NGX_INT64_LEN + sizeof("/s") - 1)
 
 static ngx_int_t
-ngx_http_dthrottle_fault(ngx_conf_t *cf, ngx_http_dthrottle_zone_t *zone, const char *what)
+ngx_http_dthrottle_zone_error(ngx_conf_t *cf, ngx_http_dthrottle_zone_t *zone, const char *what)
 {
     ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "dthrottle zone \"%V\" %s in %V:%ui", &zone->name,
                   what, &zone->file, zone->line);
@@ -36,13 +36,13 @@ ngx_http_dthrottle_finish_use(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mc
     limit->most_ns = UINT64_MAX;
     if (zone->count == 0) {
         if (limit->burst != 0 || limit->delay != 0) {
-            return ngx_http_dthrottle_fault(cf, zone, "has the rules of a file, which say the "
+            return ngx_http_dthrottle_zone_error(cf, zone, "has the rules of a file, which say the "
                                             "burst: leave out burst, nodelay and delay");
         }
         return NGX_OK;
     }
     if (limit->max_delay_ns != 0) {
-        return ngx_http_dthrottle_fault(cf, zone, "has a rate, so burst and delay say how long "
+        return ngx_http_dthrottle_zone_error(cf, zone, "has a rate, so burst and delay say how long "
                                         "a request may be delayed: leave out max_delay");
     }
     if (limit->delay != UINT64_MAX) {
@@ -64,22 +64,22 @@ static ngx_int_t
 ngx_http_dthrottle_add_zone(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf,
     ngx_http_dthrottle_zone_t *zone)
 {
-    u_char            text[NGX_HTTP_DTHROTTLE_LONGEST_RATE], *last;
+    u_char            text[NGX_HTTP_DTHROTTLE_MAX_RATE], *last;
     int32_t           count, status;
     const char       *name = (const char *) zone->name.data;
     dthrottle_rule_t  rule = DTHROTTLE_RULE_INIT;
 
     if (!zone->is_defined) {
-        return ngx_http_dthrottle_fault(cf, zone, "is used, but no dthrottle_zone defines it");
+        return ngx_http_dthrottle_zone_error(cf, zone, "is used, but no dthrottle_zone defines it");
     }
     count = dthrottle_config_rule_count(mcf->config, name, zone->name.len);
     if (zone->count == 0) {
         return count >= 0 ? NGX_OK
-                          : ngx_http_dthrottle_fault(cf, zone, "has no rate, and no domain of "
+                          : ngx_http_dthrottle_zone_error(cf, zone, "has no rate, and no domain of "
                                                      "this name is in a dthrottle_config file");
     }
     if (count > 0) {
-        return ngx_http_dthrottle_fault(cf, zone, "has a rate, and the dthrottle_config file has "
+        return ngx_http_dthrottle_zone_error(cf, zone, "has a rate, and the dthrottle_config file has "
                                         "rules for it: leave out one");
     }
     switch (zone->unit_ns / NGX_HTTP_DTHROTTLE_NS_PER_S) {
@@ -100,7 +100,7 @@ ngx_http_dthrottle_add_zone(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf,
     rule.burst = zone->burst + 1;
     status = dthrottle_config_add_rule(mcf->config, name, zone->name.len, &rule);
     return status == DTHROTTLE_OK
-           ? NGX_OK : ngx_http_dthrottle_fault(cf, zone, dthrottle_status_text(status));
+           ? NGX_OK : ngx_http_dthrottle_zone_error(cf, zone, dthrottle_status_text(status));
 }
 
 /* Where the buckets live: as the directive says, else as the file, else after this server. */

@@ -5,7 +5,7 @@
 #include "ngx_http_dthrottle.h"
 
 /* Kept out of the way of requests that just pass. */
-#define NGX_HTTP_DTHROTTLE_SELDOM __attribute__((noinline))
+#define NGX_HTTP_DTHROTTLE_COLD __attribute__((noinline))
 
 /* Delays are logged one level lower than refusals. */
 #define ngx_http_dthrottle_delay_level(lcf) \
@@ -27,7 +27,7 @@ ngx_http_dthrottle_cleanup(void *data)
 }
 
 /* A zone that cannot answer refuses nothing, and says so once. */
-NGX_HTTP_DTHROTTLE_SELDOM static void
+NGX_HTTP_DTHROTTLE_COLD static void
 ngx_http_dthrottle_failed(ngx_http_request_t *r, ngx_http_dthrottle_zone_t *zone, int32_t status)
 {
     if (!zone->has_failed) {
@@ -39,7 +39,7 @@ ngx_http_dthrottle_failed(ngx_http_request_t *r, ngx_http_dthrottle_zone_t *zone
 }
 
 /* Logs once that an earlier start of the server caused a refusal. */
-NGX_HTTP_DTHROTTLE_SELDOM static void
+NGX_HTTP_DTHROTTLE_COLD static void
 ngx_http_dthrottle_log_earlier_process(ngx_http_request_t *r, ngx_http_dthrottle_limit_t *limit,
     ngx_str_t *key)
 {
@@ -145,7 +145,7 @@ ngx_http_dthrottle_reject(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
 
 /* A request that dry run lets go on at once. */
 static void
-ngx_http_dthrottle_spared(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, uint64_t delay_ns)
+ngx_http_dthrottle_log_dry_run_delay(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, uint64_t delay_ns)
 {
     ngx_http_dthrottle_loc_conf_t  *lcf;
 
@@ -162,7 +162,7 @@ ngx_http_dthrottle_spared(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, 
  * looked at before anything is taken, so that one that refuses takes nothing from the others.
  */
 static ngx_http_dthrottle_limit_t *
-ngx_http_dthrottle_ask(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t asked,
+ngx_http_dthrottle_check_limits(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t asked,
     dthrottle_decision_t *decision, uint64_t *delay_ns)
 {
     uint64_t                      delay;
@@ -202,7 +202,7 @@ ngx_http_dthrottle_ask(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx
             }
             if (limit[i]->zone->dry_run) {
                 if (decision->dry_run || delay != 0) {
-                    ngx_http_dthrottle_spared(r, ctx,
+                    ngx_http_dthrottle_log_dry_run_delay(r, ctx,
                                               delay != 0 ? delay : decision->retry_after_ns);
                 }
                 continue;
@@ -214,7 +214,7 @@ ngx_http_dthrottle_ask(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx
 }
 
 /* A plain no: when to come back is looked for now. */
-NGX_HTTP_DTHROTTLE_SELDOM static ngx_int_t
+NGX_HTTP_DTHROTTLE_COLD static ngx_int_t
 ngx_http_dthrottle_refuse(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *mcf,
     ngx_http_dthrottle_limit_t *limit, ngx_str_t *key)
 {
@@ -314,7 +314,7 @@ ngx_http_dthrottle_conclude(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx
     }
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_dthrottle_module);
     if (lcf->dry_run) {
-        ngx_http_dthrottle_spared(r, ctx, delay_ns);
+        ngx_http_dthrottle_log_dry_run_delay(r, ctx, delay_ns);
         return NGX_DECLINED;
     }
     ngx_log_error(ngx_http_dthrottle_delay_level(lcf), r->connection->log, 0,
@@ -324,7 +324,7 @@ ngx_http_dthrottle_conclude(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx
 
 /* One limit that may delay: most requests neither wait nor are refused. */
 static ngx_int_t
-ngx_http_dthrottle_ask_one(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *mcf,
+ngx_http_dthrottle_check_one(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *mcf,
     ngx_http_dthrottle_limit_t *limit, ngx_str_t *key)
 {
     ngx_flag_t                 is_refused;
@@ -347,8 +347,8 @@ ngx_http_dthrottle_ask_one(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t
 }
 
 /* Several limits, or one that has to be looked at before anything is taken. */
-NGX_HTTP_DTHROTTLE_SELDOM static ngx_int_t
-ngx_http_dthrottle_ask_all(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *mcf,
+NGX_HTTP_DTHROTTLE_COLD static ngx_int_t
+ngx_http_dthrottle_check_all(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *mcf,
     ngx_http_dthrottle_loc_conf_t *lcf)
 {
     uint64_t                     delay_ns;
@@ -365,7 +365,7 @@ ngx_http_dthrottle_ask_all(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t
         return NGX_DECLINED;
     }
     ngx_http_dthrottle_set_ctx(r, mcf, ctx);
-    limit = ngx_http_dthrottle_ask(r, ctx, asked, &decision, &delay_ns);
+    limit = ngx_http_dthrottle_check_limits(r, ctx, asked, &decision, &delay_ns);
     return ngx_http_dthrottle_conclude(r, ctx, limit, &decision, delay_ns);
 }
 
@@ -378,7 +378,7 @@ ngx_http_dthrottle_check(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *
     ngx_http_dthrottle_limit_t  *limit = lcf->passed->simple;
 
     if (limit == NULL) {
-        return ngx_http_dthrottle_ask_all(r, mcf, lcf);
+        return ngx_http_dthrottle_check_all(r, mcf, lcf);
     }
     if (ngx_http_dthrottle_key(r, limit->zone, &key) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -387,7 +387,7 @@ ngx_http_dthrottle_check(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *
         return NGX_DECLINED;
     }
     if (limit->free_ns != UINT64_MAX) {
-        return ngx_http_dthrottle_ask_one(r, mcf, limit, &key);
+        return ngx_http_dthrottle_check_one(r, mcf, limit, &key);
     }
     answer = dthrottle_allow(limit->zone->domain, key.data, key.len, 1);
     if (answer == 0) {

@@ -4,7 +4,7 @@
  */
 #include "mod_dthrottle.h"
 
-#define LONGEST_FILE (1024 * 1024)
+#define MAX_FILE (1024 * 1024)
 
 /* How a parameter is written in TOML. */
 typedef enum { AS_TEXT, AS_LIST, AS_NUMBER, AS_FLAG, AS_PATH } kind_t;
@@ -40,13 +40,13 @@ static const char *value_of(const char *argument, const char *name)
     return strncmp(argument, name, len) == 0 && argument[len] == '=' ? argument + len + 1 : NULL;
 }
 
-static const char *fault(cmd_parms *cmd, const char *argument, const char *right)
+static const char *argument_error(cmd_parms *cmd, const char *argument, const char *right)
 {
     return apr_psprintf(cmd->pool, "%s \"%s\": %s", cmd->cmd->name, argument, right);
 }
 
 /* The library's objection. Lines count where there is a file. */
-static const char *objection(cmd_parms *cmd, const char *error, const char *file)
+static const char *config_error(cmd_parms *cmd, const char *error, const char *file)
 {
     const char *field = strstr(error, ": ");
     if (!file && strncmp(error, "line ", 5) == 0 && field)
@@ -64,26 +64,26 @@ int32_t dthrottle_allow_no_rules(dthrottle_config_t *config)
 }
 
 /* Shows a configuration to the library, and frees it. The rules may be in other directives. */
-static const char *try(cmd_parms *cmd, dthrottle_config_t *config, const char *file)
+static const char *check_config(cmd_parms *cmd, dthrottle_config_t *config, const char *file)
 {
     char error[DTHROTTLE_ERROR_SIZE] = "";
     int32_t status = dthrottle_allow_no_rules(config);
     if (status == DTHROTTLE_OK)
         status = dthrottle_config_check(config, error, sizeof error);
     dthrottle_config_free(config);
-    return status == DTHROTTLE_OK ? NULL : objection(cmd, error, file);
+    return status == DTHROTTLE_OK ? NULL : config_error(cmd, error, file);
 }
 
-static const char *try_text(cmd_parms *cmd, const char *text, const char *file)
+static const char *check_text(cmd_parms *cmd, const char *text, const char *file)
 {
     char error[DTHROTTLE_ERROR_SIZE];
     dthrottle_config_t *config;
     if (dthrottle_config_new(&config) != DTHROTTLE_OK)
         return "no memory";
     if (dthrottle_config_toml(config, text, strlen(text), error, sizeof error) == DTHROTTLE_OK)
-        return try(cmd, config, file);
+        return check_config(cmd, config, file);
     dthrottle_config_free(config);
-    return objection(cmd, error, file);
+    return config_error(cmd, error, file);
 }
 
 /* DThrottleRule DOMAIN RATE [burst=N|TIME] [name=NAME] [charge_refused=on|off] */
@@ -104,14 +104,14 @@ const char *dthrottle_cmd_rule(cmd_parms *cmd, void *none, int argc, char *const
             apr_interval_time_t time;
             apr_int64_t units = apr_strtoi64(value, &end, 10);
             if (end == value || units <= 0)
-                return fault(cmd, argv[i], "write a number of requests, such as burst=200, or a "
+                return argument_error(cmd, argv[i], "write a number of requests, such as burst=200, or a "
                                            "time, such as burst=10s");
             if (!*end)
                 rule.burst = (uint64_t)units;
             else if (dthrottle_time(value, &time))
                 rule.burst_time_ns = (uint64_t)time * 1000;
             else
-                return fault(cmd, argv[i], "write a number of requests, such as burst=200, or a "
+                return argument_error(cmd, argv[i], "write a number of requests, such as burst=200, or a "
                                            "time, such as burst=10s");
         } else if ((value = value_of(argv[i], "name"))) {
             rule.name = apr_pstrdup(cmd->pool, value);
@@ -119,9 +119,9 @@ const char *dthrottle_cmd_rule(cmd_parms *cmd, void *none, int argc, char *const
         } else if ((value = value_of(argv[i], "charge_refused"))) {
             rule.charge_refused = ap_cstr_casecmp(value, "on") == 0;
             if (!rule.charge_refused && ap_cstr_casecmp(value, "off") != 0)
-                return fault(cmd, argv[i], "write on or off");
+                return argument_error(cmd, argv[i], "write on or off");
         } else {
-            return fault(cmd, argv[i], "unknown; DThrottleRule takes a domain, a rate, and "
+            return argument_error(cmd, argv[i], "unknown; DThrottleRule takes a domain, a rate, and "
                                        "burst=, name=, charge_refused=on");
         }
     }
@@ -129,9 +129,9 @@ const char *dthrottle_cmd_rule(cmd_parms *cmd, void *none, int argc, char *const
         return "no memory";
     if (dthrottle_config_add_rule(config, argv[0], strlen(argv[0]), &rule) != DTHROTTLE_OK) {
         dthrottle_config_free(config);
-        return fault(cmd, argv[0], "not UTF-8, or too long");
+        return argument_error(cmd, argv[0], "not UTF-8, or too long");
     }
-    if ((said = try(cmd, config, NULL)))
+    if ((said = check_config(cmd, config, NULL)))
         return said;
     dthrottle_add_rule(cmd, argv[0], &rule);
     return NULL;
@@ -180,7 +180,7 @@ const char *dthrottle_cmd_table(cmd_parms *cmd, void *none, int argc, char *cons
     for (int i = 0; i < argc; i++) {
         if ((value = value_of(argv[i], "size"))) {
             if (!read_size(value, table))
-                return fault(cmd, argv[i], "write bytes such as size=64M, or a number of tags "
+                return argument_error(cmd, argv[i], "write bytes such as size=64M, or a number of tags "
                                            "such as size=1000000");
         } else if ((value = value_of(argv[i], "dir"))) {
             table->dir = ap_server_root_relative(cmd->pool, value);
@@ -192,7 +192,7 @@ const char *dthrottle_cmd_table(cmd_parms *cmd, void *none, int argc, char *cons
             table->name = apr_pstrdup(cmd->pool, argv[0]);
             table->name_len = strlen(table->name);
         } else {
-            return fault(cmd, argv[i], "unknown; DThrottleTable takes a name, and size=, dir=, "
+            return argument_error(cmd, argv[i], "unknown; DThrottleTable takes a name, and size=, dir=, "
                                        "group=");
         }
     }
@@ -203,7 +203,7 @@ const char *dthrottle_cmd_table(cmd_parms *cmd, void *none, int argc, char *cons
         return "DThrottleTable: a name that is not UTF-8";
     }
     dthrottle_config_name_table(config, "apache", strlen("apache"));
-    return try(cmd, config, NULL);
+    return check_config(cmd, config, NULL);
 }
 
 /* Text in quotes. What does not fit a line of TOML is written as its number. */
@@ -270,26 +270,26 @@ const char *dthrottle_cmd_cluster(cmd_parms *cmd, void *none, int argc, char *co
         return "DThrottleCluster is there already";
     for (int i = 0; i < argc; i++) {
         const struct key *key = key_of(argv[i]);
-        int is_said = 0;
+        int is_duplicate = 0;
         if (!key)
-            return fault(cmd, argv[i], "unknown; DThrottleCluster takes name=, secret_file=, "
+            return argument_error(cmd, argv[i], "unknown; DThrottleCluster takes name=, secret_file=, "
                                        "listen=, peer= and others");
         for (int j = 0; j < i; j++)
-            is_said |= strcmp(key_of(argv[j])->toml, key->toml) == 0;
-        if (is_said && key->kind != AS_LIST)
-            return fault(cmd, argv[i], "is said twice; leave out one");
-        if (!is_said)
+            is_duplicate |= strcmp(key_of(argv[j])->toml, key->toml) == 0;
+        if (is_duplicate && key->kind != AS_LIST)
+            return argument_error(cmd, argv[i], "is said twice; leave out one");
+        if (!is_duplicate)
             text = apr_pstrcat(cmd->pool, text, key->toml, " = ", as_toml(cmd, i, argc, argv),
                                "\n", NULL);
     }
     dthrottle_server.cluster = text;
-    return try_text(cmd, text, NULL);
+    return check_text(cmd, text, NULL);
 }
 
 const char *dthrottle_cmd_file(cmd_parms *cmd, void *none, const char *path)
 {
     apr_file_t *file;
-    apr_size_t len = LONGEST_FILE;
+    apr_size_t len = MAX_FILE;
     apr_status_t status;
     char *text;
     const char *said = ap_check_cmd_context(cmd, GLOBAL_ONLY);
@@ -300,14 +300,14 @@ const char *dthrottle_cmd_file(cmd_parms *cmd, void *none, const char *path)
         return "DThrottleConfigFile is there already";
     path = ap_server_root_relative(cmd->pool, path);
     if (!path || apr_file_open(&file, path, APR_READ, 0, cmd->pool) != APR_SUCCESS)
-        return fault(cmd, path ? path : "", "cannot be read");
-    text = apr_palloc(cmd->pool, LONGEST_FILE);
-    status = apr_file_read_full(file, text, LONGEST_FILE, &len);
+        return argument_error(cmd, path ? path : "", "cannot be read");
+    text = apr_palloc(cmd->pool, MAX_FILE);
+    status = apr_file_read_full(file, text, MAX_FILE, &len);
     apr_file_close(file);
     if (status == APR_SUCCESS || !APR_STATUS_IS_EOF(status))
-        return fault(cmd, path, "cannot be read, or is longer than 1 MB");
+        return argument_error(cmd, path, "cannot be read, or is longer than 1 MB");
     text[len] = '\0';
     dthrottle_server.path = path;
     dthrottle_server.text = text;
-    return try_text(cmd, text, path);
+    return check_text(cmd, text, path);
 }

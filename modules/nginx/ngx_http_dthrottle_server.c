@@ -4,7 +4,7 @@
  */
 #include "ngx_http_dthrottle.h"
 
-#define NGX_HTTP_DTHROTTLE_LONGEST_FILE (1024 * 1024)
+#define NGX_HTTP_DTHROTTLE_MAX_FILE (1024 * 1024)
 
 /* How a parameter is written in TOML. */
 typedef enum {
@@ -46,7 +46,7 @@ static const ngx_http_dthrottle_key_t  ngx_http_dthrottle_keys[] = {
 
 /* Whether the library takes a text, of a file or made here, and a table. */
 static char *
-ngx_http_dthrottle_try(ngx_conf_t *cf, ngx_str_t *file, ngx_str_t *text,
+ngx_http_dthrottle_check_config(ngx_conf_t *cf, ngx_str_t *file, ngx_str_t *text,
     const dthrottle_table_t *table)
 {
     char                 error[NGX_HTTP_DTHROTTLE_ERROR];
@@ -141,7 +141,7 @@ ngx_http_dthrottle_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             return NGX_CONF_ERROR;
         }
     }
-    return ngx_http_dthrottle_try(cf, NULL, &none, &mcf->table);
+    return ngx_http_dthrottle_check_config(cf, NULL, &none, &mcf->table);
 }
 
 /* Text in quotes. What does not fit a line of TOML is written as its number. */
@@ -228,7 +228,7 @@ ngx_http_dthrottle_parameter(ngx_str_t *value)
 
 /* Whether an earlier parameter has said it: with a list, then it is written already. */
 static ngx_flag_t
-ngx_http_dthrottle_is_said(ngx_str_t *value, ngx_uint_t before,
+ngx_http_dthrottle_is_duplicate(ngx_str_t *value, ngx_uint_t before,
     const ngx_http_dthrottle_key_t *key)
 {
     ngx_uint_t                       i;
@@ -276,7 +276,7 @@ ngx_http_dthrottle_cluster(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                                "secret_file=, listen=, peer= and others", &value[i]);
             return NGX_CONF_ERROR;
         }
-        if (ngx_http_dthrottle_is_said(value, i, key)) {
+        if (ngx_http_dthrottle_is_duplicate(value, i, key)) {
             if (key->kind == NGX_HTTP_DTHROTTLE_LIST) {
                 continue;
             }
@@ -292,7 +292,7 @@ ngx_http_dthrottle_cluster(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         *p++ = '\n';
     }
     mcf->cluster.len = p - mcf->cluster.data;
-    return ngx_http_dthrottle_try(cf, NULL, &mcf->cluster, NULL);
+    return ngx_http_dthrottle_check_config(cf, NULL, &mcf->cluster, NULL);
 }
 
 char *
@@ -312,7 +312,7 @@ ngx_http_dthrottle_file(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (ngx_conf_full_name(cf->cycle, &mcf->path, 1) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
-    mcf->text.data = ngx_pnalloc(cf->pool, NGX_HTTP_DTHROTTLE_LONGEST_FILE);
+    mcf->text.data = ngx_pnalloc(cf->pool, NGX_HTTP_DTHROTTLE_MAX_FILE);
     if (mcf->text.data == NULL) {
         return NGX_CONF_ERROR;
     }
@@ -321,13 +321,13 @@ ngx_http_dthrottle_file(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno, "cannot read \"%V\"", &mcf->path);
         return NGX_CONF_ERROR;
     }
-    len = ngx_read_fd(fd, mcf->text.data, NGX_HTTP_DTHROTTLE_LONGEST_FILE);
+    len = ngx_read_fd(fd, mcf->text.data, NGX_HTTP_DTHROTTLE_MAX_FILE);
     ngx_close_file(fd);
-    if (len < 0 || len == NGX_HTTP_DTHROTTLE_LONGEST_FILE) {
+    if (len < 0 || len == NGX_HTTP_DTHROTTLE_MAX_FILE) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, len < 0 ? ngx_errno : 0,
                            "\"%V\" cannot be read, or is longer than 1 MB", &mcf->path);
         return NGX_CONF_ERROR;
     }
     mcf->text.len = len;
-    return ngx_http_dthrottle_try(cf, &mcf->path, &mcf->text, NULL);
+    return ngx_http_dthrottle_check_config(cf, &mcf->path, &mcf->text, NULL);
 }

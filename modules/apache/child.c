@@ -17,7 +17,7 @@ int dthrottle_pre_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp)
     (void)log;
     (void)temp;
     memset(&dthrottle_server, 0, sizeof dthrottle_server);
-    dthrottle_forget_domains(config);
+    dthrottle_reset_domains(config);
     dthrottle_server.max_delayed = -1;
     dthrottle_server.table = table;
     return OK;
@@ -30,7 +30,7 @@ static apr_status_t free_config(void *config)
     return APR_SUCCESS;
 }
 
-static int fault(server_rec *s, const char *what)
+static int startup_error(server_rec *s, const char *what)
 {
     ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "dthrottle: %s", what);
     return HTTP_INTERNAL_SERVER_ERROR;
@@ -54,27 +54,27 @@ int dthrottle_check_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temp, 
     const char *text, *said;
     (void)log;
     if (dthrottle_config_new(&config) != DTHROTTLE_OK)
-        return fault(s, "no memory");
+        return startup_error(s, "no memory");
     dthrottle_server.config = config;
     apr_pool_cleanup_register(pool, config, free_config, apr_pool_cleanup_null);
     text = apr_pstrcat(temp, dthrottle_server.text ? dthrottle_server.text : "",
                        dthrottle_server.cluster ? dthrottle_server.cluster : "", NULL);
     /* The directives were checked one by one before. */
     if (dthrottle_config_toml(config, text, strlen(text), error, sizeof error) != DTHROTTLE_OK)
-        return fault(s, apr_pstrcat(temp, "DThrottleConfigFile and DThrottleCluster do not go "
+        return startup_error(s, apr_pstrcat(temp, "DThrottleConfigFile and DThrottleCluster do not go "
                                     "together: ", error, NULL));
     if ((said = dthrottle_add_domains(pool, config, s)))
-        return fault(s, said);
+        return startup_error(s, said);
     if (dthrottle_server.has_table &&
         dthrottle_config_set_table(config, &dthrottle_server.table) != DTHROTTLE_OK)
-        return fault(s, "invalid DThrottleTable");
+        return startup_error(s, "invalid DThrottleTable");
     name_table(temp, config);
     /* The module may be loaded and not used; a directive that needs rules has looked for them. */
     if (dthrottle_allow_no_rules(config) != DTHROTTLE_OK)
-        return fault(s, "no memory");
+        return startup_error(s, "no memory");
     if (dthrottle_config_check(config, error, sizeof error) != DTHROTTLE_OK)
-        return fault(s, error);
-    dthrottle_server.is_named = dthrottle_is_named(ap_conftree);
+        return startup_error(s, error);
+    dthrottle_server.names_variable = dthrottle_names_variable(ap_conftree);
     return OK;
 }
 
@@ -93,7 +93,7 @@ void dthrottle_child_init(apr_pool_t *child, server_rec *s)
     for (int32_t i = 0; (warning = dthrottle_warning(dthrottle_server.throttle, i)); i++)
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "dthrottle: %s", warning);
     dthrottle_resolve_domains(s);
-    dthrottle_delayed_in_child();
+    dthrottle_init_delayed();
     dthrottle_start(dthrottle_server.throttle);
 }
 

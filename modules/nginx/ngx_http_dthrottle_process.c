@@ -5,17 +5,17 @@
 #include "ngx_http_dthrottle.h"
 
 /* How often a worker looks whether it shall end. */
-#define NGX_HTTP_DTHROTTLE_LOOK_MS 500
+#define NGX_HTTP_DTHROTTLE_POLL_MS 500
 
 /*
  * A worker that only finishes its requests leaves the exchange to the new ones, whose rules and
  * peers may be others.
  */
 static void
-ngx_http_dthrottle_look(ngx_event_t *event)
+ngx_http_dthrottle_poll_exit(ngx_event_t *event)
 {
-    ngx_connection_t                *nowhere = event->data;
-    ngx_http_dthrottle_main_conf_t  *mcf = nowhere->data;
+    ngx_connection_t                *timer_connection = event->data;
+    ngx_http_dthrottle_main_conf_t  *mcf = timer_connection->data;
 
     if (mcf->throttle == NULL) {
         return;
@@ -24,7 +24,7 @@ ngx_http_dthrottle_look(ngx_event_t *event)
         dthrottle_stop(mcf->throttle);
         return;
     }
-    ngx_add_timer(event, NGX_HTTP_DTHROTTLE_LOOK_MS);
+    ngx_add_timer(event, NGX_HTTP_DTHROTTLE_POLL_MS);
 }
 
 static void
@@ -37,15 +37,15 @@ ngx_http_dthrottle_exchange(ngx_http_dthrottle_main_conf_t *mcf, ngx_log_t *log)
     }
     dthrottle_start(mcf->throttle);
     ngx_memzero(&mcf->timer, sizeof(ngx_event_t));
-    mcf->timer.handler = ngx_http_dthrottle_look;
+    mcf->timer.handler = ngx_http_dthrottle_poll_exit;
     /* What nginx prints of a timer is the descriptor of its connection. */
-    mcf->nowhere.fd = (ngx_socket_t) -1;
-    mcf->nowhere.data = mcf;
-    mcf->timer.data = &mcf->nowhere;
+    mcf->timer_connection.fd = (ngx_socket_t) -1;
+    mcf->timer_connection.data = mcf;
+    mcf->timer.data = &mcf->timer_connection;
     mcf->timer.log = log;
     /* A worker does not wait for it. */
     mcf->timer.cancelable = 1;
-    ngx_add_timer(&mcf->timer, NGX_HTTP_DTHROTTLE_LOOK_MS);
+    ngx_add_timer(&mcf->timer, NGX_HTTP_DTHROTTLE_POLL_MS);
 }
 
 static void
@@ -101,7 +101,7 @@ ngx_http_dthrottle_close(ngx_http_dthrottle_main_conf_t *mcf)
 
 /* What is known of the variables only when all of the configuration has been read. */
 static void
-ngx_http_dthrottle_look_at_keys(ngx_cycle_t *cycle, ngx_http_dthrottle_main_conf_t *mcf)
+ngx_http_dthrottle_init_keys(ngx_cycle_t *cycle, ngx_http_dthrottle_main_conf_t *mcf)
 {
     ngx_uint_t                   i;
     ngx_http_variable_t         *variables;
@@ -111,7 +111,7 @@ ngx_http_dthrottle_look_at_keys(ngx_cycle_t *cycle, ngx_http_dthrottle_main_conf
     cmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module);
     variables = cmcf->variables.elts;
     for (i = 0; i < mcf->zones.nelts; i++) {
-        zones[i]->is_kept = zones[i]->index != NGX_ERROR
+        zones[i]->is_cacheable = zones[i]->index != NGX_ERROR
                             && !(variables[zones[i]->index].flags & NGX_HTTP_VAR_NOCACHEABLE);
     }
 }
@@ -124,7 +124,7 @@ ngx_http_dthrottle_init_process(ngx_cycle_t *cycle)
     mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_dthrottle_module);
     /* Those that look after caches answer no requests. */
     if (mcf != NULL && mcf->config != NULL && ngx_process != NGX_PROCESS_HELPER) {
-        ngx_http_dthrottle_look_at_keys(cycle, mcf);
+        ngx_http_dthrottle_init_keys(cycle, mcf);
         ngx_http_dthrottle_open(mcf, cycle->log);
     }
     return NGX_OK;
