@@ -1,6 +1,6 @@
 /*
- * All directives together, as a configuration of the library, checked by the process that reads it;
- * and the throttle in a child. A child that cannot open it limits nothing, and says so.
+ * Builds the configuration from all directives, checks it in the process that reads it, and opens
+ * the throttle in each child. A child that cannot open it logs an error and limits nothing.
  */
 #include "mod_dthrottle.h"
 
@@ -10,7 +10,7 @@
 #define FNV_START 2166136261u
 #define FNV_PRIME 16777619u
 
-/* Everything is read anew: at a restart, and twice at the start. */
+/* Resets everything, because Apache reads the configuration twice at the start, and at restarts. */
 int dthrottle_pre_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp)
 {
     const dthrottle_table_t table = DTHROTTLE_TABLE_INIT;
@@ -36,7 +36,7 @@ static int startup_error(server_rec *s, const char *what)
     return HTTP_INTERNAL_SERVER_ERROR;
 }
 
-/* A name for the table that no other server of this machine has. */
+/* Sets a default name for the table, which no other server of this machine has. */
 static void name_table(apr_pool_t *temp, dthrottle_config_t *config)
 {
     const char *text = apr_pstrcat(temp, ap_server_root, "\n", ap_pid_fname, NULL);
@@ -51,7 +51,7 @@ int dthrottle_check_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temp, 
 {
     char error[DTHROTTLE_ERROR_SIZE];
     dthrottle_config_t *config;
-    const char *text, *said;
+    const char *text, *message;
     (void)log;
     if (dthrottle_config_new(&config) != DTHROTTLE_OK)
         return startup_error(s, "no memory");
@@ -59,17 +59,17 @@ int dthrottle_check_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temp, 
     apr_pool_cleanup_register(pool, config, free_config, apr_pool_cleanup_null);
     text = apr_pstrcat(temp, dthrottle_server.text ? dthrottle_server.text : "",
                        dthrottle_server.cluster ? dthrottle_server.cluster : "", NULL);
-    /* The directives were checked one by one before. */
+    /* Each directive alone has been checked before. */
     if (dthrottle_config_toml(config, text, strlen(text), error, sizeof error) != DTHROTTLE_OK)
-        return startup_error(s, apr_pstrcat(temp, "DThrottleConfigFile and DThrottleCluster do not go "
-                                    "together: ", error, NULL));
-    if ((said = dthrottle_add_domains(pool, config, s)))
-        return startup_error(s, said);
+        return startup_error(s, apr_pstrcat(temp, "DThrottleConfigFile and DThrottleCluster "
+                                            "contradict each other: ", error, NULL));
+    if ((message = dthrottle_add_domains(pool, config, s)))
+        return startup_error(s, message);
     if (dthrottle_server.has_table &&
         dthrottle_config_set_table(config, &dthrottle_server.table) != DTHROTTLE_OK)
         return startup_error(s, "invalid DThrottleTable");
     name_table(temp, config);
-    /* The module may be loaded and not used; a directive that needs rules has looked for them. */
+    /* The module may be loaded but not used. Directives that need rules are already checked. */
     if (dthrottle_allow_no_rules(config) != DTHROTTLE_OK)
         return startup_error(s, "no memory");
     if (dthrottle_config_check(config, error, sizeof error) != DTHROTTLE_OK)
@@ -98,8 +98,8 @@ void dthrottle_child_init(apr_pool_t *child, server_rec *s)
 }
 
 /*
- * The child only finishes its requests, and leaves the exchange to others. It is not closed: other
- * threads may ask it until the end.
+ * A child that only finishes its requests leaves the exchange to another one. The throttle stays
+ * open, because other threads may use it until the child exits.
  */
 void dthrottle_child_stopping(apr_pool_t *child, int graceful)
 {

@@ -1,8 +1,7 @@
 /*
- * How many requests wait for their turn, in all children together: each keeps a thread or process
- * from others, so there is a most. Each child counts its own in memory that the first process makes
- * before it forks. The count of a child that was killed is removed by the next child that starts, or
- * that reaches the limit.
+ * Limits how many requests are delayed at once in all children, because each occupies a thread or a
+ * process. Each child counts its own in shared memory, which the first process creates before it
+ * forks. The count of a killed child is removed by the next child that starts or reaches the limit.
  */
 #include "mod_dthrottle.h"
 
@@ -15,11 +14,11 @@
 #include <unistd.h>
 
 #define KEY "mod_dthrottle:delayed"
-/* Of all that can be served at once, if nothing is said. */
+/* By default, one in DEFAULT_SHARE of the requests that can be served at once may be delayed. */
 #define DEFAULT_SHARE 4
 
 typedef struct {
-    volatile apr_uint32_t pid; /* 0: nobody's */
+    volatile apr_uint32_t pid; /* 0 if the slot is free */
     volatile apr_uint32_t count;
 } slot_t;
 
@@ -34,9 +33,10 @@ static apr_uint32_t max_delayed;
 
 const char *dthrottle_cmd_max_delayed(cmd_parms *cmd, void *none, const char *text)
 {
-    const char *said = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    const char *message = ap_check_cmd_context(cmd, GLOBAL_ONLY);
     (void)none;
-    return said ? said : dthrottle_number(cmd, text, 0, 1000000, &dthrottle_server.max_delayed);
+    return message ? message
+                   : dthrottle_number(cmd, text, 0, 1000000, &dthrottle_server.max_delayed);
 }
 
 static int query_mpm(int what)
@@ -45,7 +45,7 @@ static int query_mpm(int what)
     return ap_mpm_query(what, &value) == APR_SUCCESS && value > 0 ? value : 1;
 }
 
-/* In the first process. It outlives a restart, as old children do. */
+/* Runs in the first process. The memory outlives a restart, as old children do. */
 int dthrottle_post_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp, server_rec *s)
 {
     apr_shm_t *memory = NULL;
@@ -67,8 +67,8 @@ int dthrottle_post_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp,
         return OK;
     if (apr_shm_create(&memory, sizeof *delayed + slots * sizeof(slot_t), NULL, s->process->pool) !=
         APR_SUCCESS) {
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "dthrottle: no memory to count the requests "
-                     "that wait; none will");
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "dthrottle: cannot create memory to count "
+                     "delayed requests; no request will be delayed");
         return OK;
     }
     delayed = apr_shm_baseaddr_get(memory);
@@ -83,7 +83,7 @@ static int has_exited(apr_uint32_t pid)
     return pid == 0 || (kill((pid_t)pid, 0) == -1 && errno == ESRCH);
 }
 
-/* Takes a slot whose child is gone, and its count. No other child writes to it from now on. */
+/* Claims a slot whose child has exited. No other child writes to it afterwards. */
 static int claim(slot_t *slot)
 {
     apr_uint32_t pid = apr_atomic_read32(&slot->pid);
@@ -93,7 +93,7 @@ static int claim(slot_t *slot)
     return 1;
 }
 
-/* Takes a slot, preferably one whose child ended while it delayed requests. */
+/* Claims a slot, preferably one whose child exited while it delayed requests. */
 void dthrottle_init_delayed(void)
 {
     own_slot = NULL;
@@ -106,7 +106,7 @@ void dthrottle_init_delayed(void)
     }
 }
 
-/* Frees the slots of children that ended: no other child may take them for a long time. */
+/* Frees the slots of exited children, because new children may not start for a long time. */
 static void free_exited_slots(void)
 {
     for (apr_uint32_t i = 0; i < delayed->slots; i++) {
@@ -124,7 +124,7 @@ static apr_uint64_t total(void)
     return all;
 }
 
-/* Counts one more delayed request, unless as many as allowed are delayed. */
+/* Counts one more delayed request. Returns 0 if the limit is reached. */
 int dthrottle_begin_delay(void)
 {
     if (!own_slot)

@@ -1,5 +1,5 @@
 /*
- * The directives for a server, directory or location, and how they are inherited.
+ * The directives for a server, directory or location, and their inheritance.
  */
 #include "mod_dthrottle.h"
 
@@ -40,7 +40,7 @@ void *dthrottle_merge_dir_conf(apr_pool_t *pool, void *above, void *below)
     INHERIT(ipv6_prefix);
 #undef INHERIT
     conf->tag = b->tag ? b->tag : a->tag;
-    /* A number below an expression replaces it. */
+    /* The cost is a number or an expression, so both are inherited together. */
     conf->cost = b->cost || b->units != UNSET ? b->cost : a->cost;
     conf->units = b->cost || b->units != UNSET ? b->units : a->units;
     return conf;
@@ -66,7 +66,7 @@ static const char *expression(cmd_parms *cmd, const char *text, ap_expr_info_t *
 {
     const char *error = NULL;
     *to = ap_expr_parse_cmd(cmd, text, AP_EXPR_FLAG_STRING_RESULT, &error, NULL);
-    return error ? apr_psprintf(cmd->pool, "%s \"%s\": %s; write an expression, such as "
+    return error ? apr_psprintf(cmd->pool, "%s \"%s\": %s; must be an expression, such as "
                                 "\"%%{HTTP:X-Api-Key}\"", cmd->cmd->name, text, error)
                  : NULL;
 }
@@ -77,14 +77,14 @@ const char *dthrottle_cmd_tag(cmd_parms *cmd, void *at, const char *text)
     return expression(cmd, text, &conf->tag);
 }
 
-/* A whole number between two others, or a message. */
+/* Reads a whole number within a range. Returns an error message or NULL. */
 const char *dthrottle_number(cmd_parms *cmd, const char *text, int least, int most, int *to)
 {
     char *end;
     apr_int64_t value = apr_strtoi64(text, &end, 10);
     if (end == text || *end || value < least || value > most)
-        return apr_psprintf(cmd->pool, "%s \"%s\": write a number from %d to %d", cmd->cmd->name,
-                            text, least, most);
+        return apr_psprintf(cmd->pool, "%s must be a number from %d to %d, got \"%s\"",
+                            cmd->cmd->name, least, most, text);
     *to = (int)value;
     return NULL;
 }
@@ -106,16 +106,16 @@ const char *dthrottle_cmd_cost(cmd_parms *cmd, void *at, const char *text)
 const char *dthrottle_cmd_status(cmd_parms *cmd, void *at, const char *text)
 {
     dthrottle_dir_conf_t *conf = at;
-    const char *said = dthrottle_number(cmd, text, 400, 599, &conf->status);
-    /* It would answer with 500 instead. */
-    if (!said && conf->status != HTTP_INTERNAL_SERVER_ERROR &&
+    const char *message = dthrottle_number(cmd, text, 400, 599, &conf->status);
+    /* Apache answers with 500 instead of a status that it does not know. */
+    if (!message && conf->status != HTTP_INTERNAL_SERVER_ERROR &&
         ap_index_of_response(conf->status) == ap_index_of_response(HTTP_INTERNAL_SERVER_ERROR))
-        return apr_psprintf(cmd->pool, "%s \"%s\": Apache has no such status; write one that it "
-                            "has, such as 429 or 503", cmd->cmd->name, text);
-    return said;
+        return apr_psprintf(cmd->pool, "%s must be a status that Apache knows, such as 429 or "
+                            "503, got \"%s\"", cmd->cmd->name, text);
+    return message;
 }
 
-/* As Apache reads times, but with a unit, and all of the text has to be one. Whether it is. */
+/* Reads a time with a unit of Apache. Returns 0 if the text is anything else. */
 int dthrottle_time(const char *text, apr_interval_time_t *to)
 {
     static const char *const units[] = { "ms", "s", "mi", "min", "h" };
@@ -132,8 +132,8 @@ const char *dthrottle_cmd_max_delay(cmd_parms *cmd, void *at, const char *text)
     apr_interval_time_t time = 0;
     int is_time = strcmp(text, "0") == 0 || dthrottle_time(text, &time);
     if (!is_time || time < 0 || time > apr_time_from_sec(3600))
-        return apr_psprintf(cmd->pool, "%s \"%s\": write a time with its unit, up to an hour, such "
-                            "as 500ms or 2s", cmd->cmd->name, text);
+        return apr_psprintf(cmd->pool, "%s must be a time with a unit, of at most an hour, such as "
+                            "500ms or 2s, got \"%s\"", cmd->cmd->name, text);
     conf->max_delay_ns = time * 1000;
     dthrottle_server.may_delay |= time > 0;
     return NULL;
@@ -146,8 +146,8 @@ const char *dthrottle_cmd_headers(cmd_parms *cmd, void *at, const char *text)
     ap_str_tolower(name);
     conf->headers = dthrottle_header_kind(name, strlen(name));
     return conf->headers >= 0 ? NULL
-                              : apr_psprintf(cmd->pool, "%s \"%s\": write on, off, standard, "
-                                             "draft-7, draft-6 or x-ratelimit", cmd->cmd->name,
+                              : apr_psprintf(cmd->pool, "%s must be on, off, standard, draft-7, "
+                                             "draft-6 or x-ratelimit, got \"%s\"", cmd->cmd->name,
                                              text);
 }
 
@@ -167,6 +167,6 @@ const char *dthrottle_cmd_log_level(cmd_parms *cmd, void *at, const char *text)
             return NULL;
         }
     }
-    return apr_psprintf(cmd->pool, "%s \"%s\": write debug, info, notice, warn or error",
+    return apr_psprintf(cmd->pool, "%s must be debug, info, notice, warn or error, got \"%s\"",
                         cmd->cmd->name, text);
 }

@@ -1,7 +1,7 @@
 /*
- * Domains of virtual hosts. A host with its own rules for a name has its own domain, with its own
- * buckets; otherwise the name is the server's domain. Names have numbers, so that a request finds
- * its domain by index.
+ * Domains of virtual hosts. A host with its own rules for a name has its own domain with its own
+ * buckets. Otherwise the name means the server's domain. Names have numbers, so that a request
+ * finds its domain by index.
  */
 #include "mod_dthrottle.h"
 
@@ -12,7 +12,7 @@ static dthrottle_host_t *host_of(const server_rec *s)
     return ap_get_module_config(s->module_config, &dthrottle_module);
 }
 
-/* Hosts without a directive of ours have what the server has. */
+/* Called only for hosts with a directive of this module. Other hosts share that of the server. */
 void *dthrottle_create_host(apr_pool_t *pool, server_rec *s)
 {
     dthrottle_host_t *host = apr_pcalloc(pool, sizeof *host);
@@ -29,7 +29,7 @@ void dthrottle_reset_domains(apr_pool_t *pool)
     APR_ARRAY_PUSH(dthrottle_server.names, const char *) = DEFAULT_NAME;
 }
 
-/* The number of a name. */
+/* Notes that a directive names a domain. Returns the number of the name. */
 int dthrottle_use_domain(cmd_parms *cmd, const char *name)
 {
     dthrottle_domain_use_t *added = apr_array_push(dthrottle_server.uses);
@@ -53,7 +53,7 @@ void dthrottle_add_rule(cmd_parms *cmd, const char *domain, const dthrottle_rule
     added->rule = *rule;
 }
 
-/* The suffix for the names of a host's domains: the same after a restart, and on each node. */
+/* Makes the suffix for the domain names of a host. It is equal after a restart and on each node. */
 static const char *suffix_of(apr_pool_t *pool, const server_rec *s, apr_array_header_t *taken)
 {
     const server_addr_rec *at = s->addrs;
@@ -68,7 +68,8 @@ static const char *suffix_of(apr_pool_t *pool, const server_rec *s, apr_array_he
     return duplicates > 1 ? apr_psprintf(pool, "%s#%d", suffix, duplicates) : suffix;
 }
 
-static dthrottle_domain_conf_t *add_domain(apr_pool_t *pool, dthrottle_config_t *config, const char *name)
+static dthrottle_domain_conf_t *add_domain(apr_pool_t *pool, dthrottle_config_t *config,
+                                           const char *name)
 {
     dthrottle_domain_conf_t *domain = apr_pcalloc(pool, sizeof *domain);
     domain->name = name;
@@ -112,29 +113,30 @@ const char *dthrottle_add_domains(apr_pool_t *pool, dthrottle_config_t *config, 
 {
     dthrottle_host_t *above = host_of(first);
     apr_array_header_t *taken = apr_array_make(pool, 4, sizeof(const char *));
-    const char *said = add_host(pool, config, above, NULL, "");
+    const char *message = add_host(pool, config, above, NULL, "");
     int32_t rules = 0;
-    for (server_rec *s = first->next; s && !said; s = s->next)
+    for (server_rec *s = first->next; s && !message; s = s->next)
         if (host_of(s) != above)
-            said = add_host(pool, config, host_of(s), above, suffix_of(pool, s, taken));
-    for (int i = 0; i < dthrottle_server.uses->nelts && !said; i++) {
+            message = add_host(pool, config, host_of(s), above, suffix_of(pool, s, taken));
+    for (int i = 0; i < dthrottle_server.uses->nelts && !message; i++) {
         const dthrottle_domain_use_t *at =
             &APR_ARRAY_IDX(dthrottle_server.uses, i, dthrottle_domain_use_t);
         if (host_of(at->server)->domains[at->number]->rules < 0)
-            said = apr_psprintf(pool, "no domain \"%s\" for DThrottleDomain on line %d of %s: add "
-                                "a DThrottleRule there or for the whole server, or a "
-                                "DThrottleConfigFile that has it",
-                                APR_ARRAY_IDX(dthrottle_server.names, at->number, const char *),
-                                at->line, at->file);
+            message = apr_psprintf(pool, "DThrottleDomain on line %d of %s names the unknown "
+                                   "domain \"%s\": add a DThrottleRule for it, there or for the "
+                                   "whole server, or a DThrottleConfigFile that has it", at->line,
+                                   at->file, APR_ARRAY_IDX(dthrottle_server.names, at->number,
+                                                           const char *));
     }
     for (int i = 0; i < dthrottle_server.domains->nelts; i++) {
-        int32_t count = APR_ARRAY_IDX(dthrottle_server.domains, i, dthrottle_domain_conf_t *)->rules;
-        rules += count > 0 ? count : 0;
+        const dthrottle_domain_conf_t *domain =
+            APR_ARRAY_IDX(dthrottle_server.domains, i, dthrottle_domain_conf_t *);
+        rules += domain->rules > 0 ? domain->rules : 0;
     }
-    if (!said && dthrottle_server.is_on && rules == 0)
-        said = "DThrottle is on, and there is no rule: add DThrottleRule default \"100/s\", or a "
-               "DThrottleConfigFile";
-    return said;
+    if (!message && dthrottle_server.is_on && rules == 0)
+        message = "DThrottle is on, but there is no rule: add DThrottleRule default \"100/s\", or "
+                  "a DThrottleConfigFile";
+    return message;
 }
 
 static void resolve(server_rec *s, dthrottle_domain_conf_t *domain)
@@ -142,8 +144,9 @@ static void resolve(server_rec *s, dthrottle_domain_conf_t *domain)
     int32_t status = dthrottle_domain(dthrottle_server.throttle, domain->name, domain->name_len,
                                       &domain->handle);
     if (status != DTHROTTLE_OK) {
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "dthrottle: domain %s: %s; it limits nothing",
-                     domain->name, dthrottle_status_text(status));
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
+                     "dthrottle: cannot open domain %s: %s; it limits nothing", domain->name,
+                     dthrottle_status_text(status));
         return;
     }
     domain->is_dry_run = dthrottle_domain_is_dry_run(domain->handle) == 1;
@@ -153,7 +156,8 @@ static void resolve(server_rec *s, dthrottle_domain_conf_t *domain)
 void dthrottle_resolve_domains(server_rec *s)
 {
     for (int i = 0; i < dthrottle_server.domains->nelts; i++) {
-        dthrottle_domain_conf_t *domain = APR_ARRAY_IDX(dthrottle_server.domains, i, dthrottle_domain_conf_t *);
+        dthrottle_domain_conf_t *domain =
+            APR_ARRAY_IDX(dthrottle_server.domains, i, dthrottle_domain_conf_t *);
         if (domain->rules >= 0)
             resolve(s, domain);
     }

@@ -1,5 +1,5 @@
 /*
- * The module as Apache sees it: its directives and hooks.
+ * The module's directives and hooks.
  */
 #include "mod_dthrottle.h"
 
@@ -14,37 +14,37 @@ static const command_rec commands[] = {
     AP_INIT_FLAG("DThrottle", dthrottle_cmd_on, NULL, DTHROTTLE_ANYWHERE,
                  "On: requests are throttled by the rules of a domain"),
     AP_INIT_TAKE1("DThrottleDomain", dthrottle_cmd_domain, NULL, DTHROTTLE_ANYWHERE,
-                  "whose rules hold; default if nothing is said"),
+                  "the domain whose rules apply; \"default\" by default"),
     AP_INIT_TAKE1("DThrottleTag", dthrottle_cmd_tag, NULL, DTHROTTLE_ANYWHERE,
-                  "an expression for whom to hold to them; the client's address by default"),
+                  "an expression for the tag; the client's address by default"),
     AP_INIT_TAKE1("DThrottleIPv6Prefix", dthrottle_cmd_prefix, NULL, DTHROTTLE_ANYWHERE,
-                  "how many bits of an IPv6 address are a client: 1 to 128, 64 by default"),
+                  "how many bits of an IPv6 address identify a client: 1 to 128, 64 by default"),
     AP_INIT_TAKE1("DThrottleCost", dthrottle_cmd_cost, NULL, DTHROTTLE_ANYWHERE,
-                  "a number, or an expression for one: what a request costs, 1 by default"),
+                  "the cost of a request: a number or an expression, 1 by default"),
     AP_INIT_TAKE1("DThrottleStatus", dthrottle_cmd_status, NULL, DTHROTTLE_ANYWHERE,
-                  "400 to 599, how to refuse; 429 by default"),
+                  "the status of refusals, 400 to 599; 429 by default"),
     AP_INIT_TAKE1("DThrottleMaxDelay", dthrottle_cmd_max_delay, NULL, DTHROTTLE_ANYWHERE,
-                  "how long a request may wait for its turn, such as 500ms; 0 by default"),
+                  "the longest delay of a request, such as 500ms; 0 by default"),
     AP_INIT_FLAG("DThrottleDryRun", ap_set_flag_slot, DTHROTTLE_FIELD(dry_run),
                  DTHROTTLE_ANYWHERE, "On: nothing is refused or delayed, only counted and logged"),
     AP_INIT_TAKE1("DThrottleHeaders", dthrottle_cmd_headers, NULL, DTHROTTLE_ANYWHERE,
                   "header fields of responses: On or standard, draft-7, draft-6, x-ratelimit, Off"),
     AP_INIT_FLAG("DThrottleEnvironment", ap_set_flag_slot, DTHROTTLE_FIELD(environment),
-                 DTHROTTLE_ANYWHERE, "On: environment and notes also where nothing is known to "
-                 "read them"),
+                 DTHROTTLE_ANYWHERE, "On: always set environment and notes, not only where they "
+                 "are known to be read"),
     AP_INIT_TAKE1("DThrottleLogLevel", dthrottle_cmd_log_level, NULL, DTHROTTLE_ANYWHERE,
-                  "debug, info, notice, warn or error: how refusals are logged, warn by default"),
+                  "the log level of refusals: debug, info, notice, warn or error; warn by default"),
     AP_INIT_TAKE_ARGV("DThrottleRule", dthrottle_cmd_rule, NULL, RSRC_CONF,
-                      "a domain, a rate, and burst=, name=, charge_refused=on; in a virtual "
-                      "host with buckets of its own"),
+                      "a domain, a rate, and burst=, name=, charge_refused=on; a virtual host "
+                      "with a rule has its own buckets"),
     AP_INIT_TAKE1("DThrottleMaxDelayed", dthrottle_cmd_max_delayed, NULL, RSRC_CONF,
-                  "how many requests may wait at once; a quarter of MaxRequestWorkers by default"),
+                  "the most requests delayed at once; a quarter of MaxRequestWorkers by default"),
     AP_INIT_TAKE1("DThrottleConfigFile", dthrottle_cmd_file, NULL, RSRC_CONF,
-                  "a configuration of dthrottle in TOML"),
+                  "the path of a configuration in TOML"),
     AP_INIT_TAKE_ARGV("DThrottleTable", dthrottle_cmd_table, NULL, RSRC_CONF,
                       "the name of the table, and size=, dir=, group="),
     AP_INIT_TAKE_ARGV("DThrottleCluster", dthrottle_cmd_cluster, NULL, RSRC_CONF,
-                      "name=, secret_file=, listen=, peer= and others"),
+                      "the keys of [cluster]: name=, secret_file=, listen=, peer= and others"),
     { NULL, { NULL }, NULL, 0, RAW_ARGS, NULL }
 };
 
@@ -56,7 +56,7 @@ static void register_hooks(apr_pool_t *pool)
     ap_hook_post_config(dthrottle_post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(dthrottle_child_init, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_stopping(dthrottle_child_stopping, NULL, NULL, APR_HOOK_MIDDLE);
-    /* Once for a request, before access and passwords are looked at, and after SetEnvIf. */
+    /* Runs once for a request, after SetEnvIf, and before access control and authentication. */
     ap_hook_header_parser(dthrottle_header_parser, NULL, NULL, APR_HOOK_LAST);
     ap_hook_insert_filter(dthrottle_insert_filter, NULL, NULL, APR_HOOK_REALLY_LAST);
 }

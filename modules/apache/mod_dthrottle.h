@@ -22,27 +22,27 @@
 
 APLOG_USE_MODULE(dthrottle);
 
-/* A domain that is used somewhere. */
+/* A domain that the configuration uses. */
 typedef struct {
     const char *name;
     apr_size_t name_len;
-    /* How many rules it has; below zero: there is no such domain. */
+    /* The number of rules; negative if the domain does not exist. */
     int32_t rules;
-    /* Opened by this child; NULL if that failed: then requests pass. */
+    /* The handle of this child. If opening failed, it is NULL and requests pass. */
     dthrottle_domain_t *handle;
     int is_dry_run;
-    /* Whether these were logged already. */
+    /* Whether a failed check and an invalid cost have been logged. */
     int has_failed;
     int has_odd_cost;
 } dthrottle_domain_conf_t;
 
-/* A rule written in the server's own configuration. */
+/* A rule of DThrottleRule. */
 typedef struct {
     const char *domain;
     dthrottle_rule_t rule;
 } dthrottle_host_rule_t;
 
-/* Where a domain was named. */
+/* A directive that names a domain. */
 typedef struct {
     int number;
     server_rec *server;
@@ -50,28 +50,28 @@ typedef struct {
     int line;
 } dthrottle_domain_use_t;
 
-/* The server itself, or a virtual host. */
+/* The configuration of the server itself or of a virtual host. */
 typedef struct {
-    apr_array_header_t *rules;  /* dthrottle_host_rule_t, its own */
-    dthrottle_domain_conf_t **domains; /* by the number of the name */
+    apr_array_header_t *rules;  /* dthrottle_host_rule_t, only its own */
+    dthrottle_domain_conf_t **domains; /* indexed by the number of the name */
 } dthrottle_host_t;
 
-/* What there is once for the whole server. */
+/* The configuration of the whole server. */
 typedef struct {
-    apr_array_header_t *names;    /* const char *, of domains; the first where none is named */
+    apr_array_header_t *names;    /* const char *, of domains; the first is the default */
     apr_array_header_t *uses; /* dthrottle_domain_use_t */
     apr_array_header_t *domains;  /* dthrottle_domain_conf_t *, of all hosts */
-    const char *path;             /* the configuration file */
-    const char *text;             /* what is in it */
-    const char *cluster;          /* as TOML */
+    const char *path;             /* of the configuration file */
+    const char *text;             /* of the configuration file */
+    const char *cluster;          /* the table [cluster] in TOML */
     dthrottle_table_t table;
     int has_table;
     int is_on;
     int may_delay; /* whether any DThrottleMaxDelay is above 0 */
-    int max_delayed;  /* below zero: not said */
+    int max_delayed;  /* negative if not set */
     int names_variable;  /* whether the configuration names a variable of this module */
     dthrottle_config_t *config;
-    /* Of this child. */
+    /* The throttle of this child. */
     dthrottle_t *throttle;
 } dthrottle_server_t;
 
@@ -114,7 +114,7 @@ const char *dthrottle_cmd_rule(cmd_parms *cmd, void *none, int argc, char *const
 const char *dthrottle_cmd_table(cmd_parms *cmd, void *none, int argc, char *const argv[]);
 const char *dthrottle_cmd_cluster(cmd_parms *cmd, void *none, int argc, char *const argv[]);
 const char *dthrottle_cmd_file(cmd_parms *cmd, void *none, const char *path);
-/* Says that a configuration without rules is right. */
+/* Allows a configuration without rules. */
 int32_t dthrottle_allow_no_rules(dthrottle_config_t *config);
 
 /* domain.c: the domains of virtual hosts. */
@@ -125,13 +125,13 @@ void dthrottle_add_rule(cmd_parms *cmd, const char *domain, const dthrottle_rule
 const char *dthrottle_add_domains(apr_pool_t *pool, dthrottle_config_t *config, server_rec *first);
 void dthrottle_resolve_domains(server_rec *s);
 
-/* child.c: all of it together, and the throttle in a child. */
+/* child.c: the whole configuration, and the throttle in a child. */
 int dthrottle_pre_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp);
 int dthrottle_check_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp, server_rec *s);
 void dthrottle_child_init(apr_pool_t *child, server_rec *s);
 void dthrottle_child_stopping(apr_pool_t *child, int graceful);
 
-/* delayed.c: how many requests wait. */
+/* delayed.c: the limit of delayed requests. */
 const char *dthrottle_cmd_max_delayed(cmd_parms *cmd, void *none, const char *text);
 int dthrottle_post_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp, server_rec *s);
 void dthrottle_init_delayed(void);

@@ -1,12 +1,12 @@
 /*
- * Publishes a decision: header fields for the client; environment and notes for the access log, for
- * scripts and for other modules. Writing them costs more than the decision, so they are left out for
- * a request that passed if nothing can read them.
+ * Publishes a decision: header fields for the client; environment and notes for the access log,
+ * scripts and other modules. Writing them costs more than the decision, so they are left out if the
+ * request passed and nothing can read them.
  */
 #include "mod_dthrottle.h"
 
 #define DIGITS 21
-/* How types begin that are the names of handlers. */
+/* Content types with this prefix are names of handlers. */
 #define SCRIPT "application/x-httpd-"
 
 static const char *const names[][2] = {
@@ -15,10 +15,10 @@ static const char *const names[][2] = {
     { "DTHROTTLE_DELAY", "dthrottle-delay" },
 };
 
-/* The state of a request, kept with it. */
+/* The states of a request in its request_config. */
 static const char published[] = "published", passed[] = "passed";
 
-/* Much faster than printing. */
+/* Formats a number, much faster than apr_psprintf. */
 static char *number(apr_pool_t *pool, apr_uint64_t value)
 {
     char *to = (char *)apr_palloc(pool, DIGITS) + DIGITS - 1;
@@ -40,7 +40,7 @@ static void set_state(request_rec *r, const char *state)
     ap_set_module_config(r->request_config, &dthrottle_module, (void *)state);
 }
 
-/* Called once for a request, and no other module has these names: no need to look for them. */
+/* Adds without a search: it is called once for a request, and no other module uses these names. */
 static void set_variable(request_rec *r, const char *const name[2], const char *value)
 {
     apr_table_addn(r->subprocess_env, name[0], value);
@@ -72,13 +72,13 @@ void dthrottle_publish(request_rec *r, const dthrottle_dir_conf_t *conf,
     set_fields(r, conf, domain, *decision);
 }
 
-/* For a request that passed and has no decision yet: one is made if somebody may see it. */
+/* Marks a request that passed. Its figures are computed later, if something may read them. */
 void dthrottle_publish_later(request_rec *r)
 {
     set_state(r, passed);
 }
 
-/* After a redirect inside the server: publishes again. Returns 0 if there was no decision. */
+/* Publishes again after an internal redirect. Returns 0 if there was no decision. */
 int dthrottle_publish_again(request_rec *r)
 {
     const char *value;
@@ -95,12 +95,12 @@ int dthrottle_publish_again(request_rec *r)
 }
 
 /*
- * Whether something other than a plain file may answer, and so see the environment: a script, a
- * proxy, a page with includes, or rules in a file that the configuration does not know.
+ * Whether something may read the environment: a script, a proxy, a page with includes, or
+ * directives in a .htaccess file, which are not part of the configuration.
  */
 static int may_be_read(const request_rec *r)
 {
-    /* The list has all names that were tried; an entry without `htaccess` was not found. */
+    /* The list has all candidate files. Those that do not exist have no `htaccess`. */
     for (const struct htaccess_result *file = r->htaccess; file; file = file->next)
         if (file->htaccess)
             return 1;
@@ -108,7 +108,7 @@ static int may_be_read(const request_rec *r)
            (r->content_type && strncmp(r->content_type, SCRIPT, sizeof SCRIPT - 1) == 0);
 }
 
-/* Called just before the request is handled. */
+/* Runs just before the handler of the request. */
 void dthrottle_insert_filter(request_rec *r)
 {
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
@@ -129,7 +129,7 @@ static int names_one(const char *text)
     return 0;
 }
 
-/* Whether the configuration names one of the variables anywhere, such as in a LogFormat. */
+/* Whether any directive, such as LogFormat, names one of the variables. */
 int dthrottle_names_variable(const ap_directive_t *directive)
 {
     for (; directive; directive = directive->next)

@@ -1,5 +1,5 @@
 /*
- * A request: checked once, whatever it is redirected to inside the server.
+ * Checks a request once, even if internal redirects follow.
  */
 #include "mod_dthrottle.h"
 
@@ -31,23 +31,24 @@ static apr_uint64_t cost_of(request_rec *r, const client_t *client)
     units = text && !error ? apr_strtoi64(text, &end, 10) : -1;
     if (!text || error || end == text || *end || units < 0) {
         if (!client->domain->has_odd_cost)
-            ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r, "DThrottleCost gives \"%s\", which is "
-                          "no number; such requests cost 1", text ? text : "");
+            ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r, "DThrottleCost must give a number, "
+                          "got \"%s\"; such requests cost 1", text ? text : "");
         client->domain->has_odd_cost = 1;
         return 1;
     }
     return units < MOST_UNITS ? (apr_uint64_t)units : MOST_UNITS;
 }
 
-/* Whether one unit is all that matters: no headers, delay, cost or variables. */
+/* Whether the fast path applies: no headers, delay, cost or variables are needed. */
 static int is_simple(const client_t *client)
 {
     const dthrottle_dir_conf_t *conf = client->conf;
     return conf->headers <= 0 && conf->max_delay_ns <= 0 && !conf->cost && conf->units < 0 &&
-           conf->environment != 1 && !dthrottle_server.names_variable && !client->domain->is_dry_run;
+           conf->environment != 1 && !dthrottle_server.names_variable &&
+           !client->domain->is_dry_run;
 }
 
-/* Logs once that an earlier start of the server caused a refusal. */
+/* Logs once if a refusal comes from a bucket that an earlier start of the server left. */
 static void log_earlier_process(request_rec *r, const client_t *client, int level)
 {
     char text[DTHROTTLE_ERROR_SIZE];
@@ -75,7 +76,7 @@ static int refused(request_rec *r, const client_t *client, const dthrottle_decis
     return conf->status > 0 ? conf->status : STATUS_DEFAULT;
 }
 
-/* Waits to the end: the signal that ends a child of prefork gracefully would end apr_sleep. */
+/* Sleeps. Not apr_sleep, which the signal that ends a child of prefork gracefully interrupts. */
 static void sleep_ns(apr_uint64_t ns)
 {
     struct timespec left = { (time_t)(ns / DTHROTTLE_NS_PER_S), (long)(ns % DTHROTTLE_NS_PER_S) };

@@ -1,12 +1,12 @@
 /*
- * The directives for the whole server: rules (also of virtual hosts), table, cluster, file. The
- * library checks each one immediately, so that its errors name the line.
+ * The directives for the whole server: rules (also of virtual hosts), table, cluster and file. Each
+ * one is checked by the library when it is read, so that Apache adds its line to the error.
  */
 #include "mod_dthrottle.h"
 
 #define MAX_FILE (1024 * 1024)
 
-/* How a parameter is written in TOML. */
+/* The type of a parameter in TOML. */
 typedef enum { AS_TEXT, AS_LIST, AS_NUMBER, AS_FLAG, AS_PATH } kind_t;
 
 static const struct key {
@@ -45,7 +45,7 @@ static const char *argument_error(cmd_parms *cmd, const char *argument, const ch
     return apr_psprintf(cmd->pool, "%s \"%s\": %s", cmd->cmd->name, argument, right);
 }
 
-/* The library's objection. Lines count where there is a file. */
+/* Formats an error of the library. The number of its line is kept only if the text is a file. */
 static const char *config_error(cmd_parms *cmd, const char *error, const char *file)
 {
     const char *field = strstr(error, ": ");
@@ -63,7 +63,7 @@ int32_t dthrottle_allow_no_rules(dthrottle_config_t *config)
     return dthrottle_config_add_rule(config, NULL, 0, &none);
 }
 
-/* Shows a configuration to the library, and frees it. The rules may be in other directives. */
+/* Checks a configuration and frees it. It needs no rules, which may be in other directives. */
 static const char *check_config(cmd_parms *cmd, dthrottle_config_t *config, const char *file)
 {
     char error[DTHROTTLE_ERROR_SIZE] = "";
@@ -91,7 +91,7 @@ const char *dthrottle_cmd_rule(cmd_parms *cmd, void *none, int argc, char *const
 {
     dthrottle_rule_t rule = DTHROTTLE_RULE_INIT;
     dthrottle_config_t *config;
-    const char *value, *said;
+    const char *value, *message;
     char *end;
     (void)none;
     if (argc < 2)
@@ -103,41 +103,38 @@ const char *dthrottle_cmd_rule(cmd_parms *cmd, void *none, int argc, char *const
         if ((value = value_of(argv[i], "burst"))) {
             apr_interval_time_t time;
             apr_int64_t units = apr_strtoi64(value, &end, 10);
-            if (end == value || units <= 0)
-                return argument_error(cmd, argv[i], "write a number of requests, such as burst=200, or a "
-                                           "time, such as burst=10s");
-            if (!*end)
+            if (end != value && units > 0 && !*end)
                 rule.burst = (uint64_t)units;
-            else if (dthrottle_time(value, &time))
+            else if (end != value && units > 0 && dthrottle_time(value, &time))
                 rule.burst_time_ns = (uint64_t)time * 1000;
             else
-                return argument_error(cmd, argv[i], "write a number of requests, such as burst=200, or a "
-                                           "time, such as burst=10s");
+                return argument_error(cmd, argv[i], "must be a number of requests, such as "
+                                                    "burst=200, or a time, such as burst=10s");
         } else if ((value = value_of(argv[i], "name"))) {
             rule.name = apr_pstrdup(cmd->pool, value);
             rule.name_len = strlen(rule.name);
         } else if ((value = value_of(argv[i], "charge_refused"))) {
             rule.charge_refused = ap_cstr_casecmp(value, "on") == 0;
             if (!rule.charge_refused && ap_cstr_casecmp(value, "off") != 0)
-                return argument_error(cmd, argv[i], "write on or off");
+                return argument_error(cmd, argv[i], "must be on or off");
         } else {
-            return argument_error(cmd, argv[i], "unknown; DThrottleRule takes a domain, a rate, and "
-                                       "burst=, name=, charge_refused=on");
+            return argument_error(cmd, argv[i], "unknown parameter; DThrottleRule takes a domain, "
+                                                "a rate, and burst=, name=, charge_refused=on");
         }
     }
     if (dthrottle_config_new(&config) != DTHROTTLE_OK)
         return "no memory";
     if (dthrottle_config_add_rule(config, argv[0], strlen(argv[0]), &rule) != DTHROTTLE_OK) {
         dthrottle_config_free(config);
-        return argument_error(cmd, argv[0], "not UTF-8, or too long");
+        return argument_error(cmd, argv[0], "the domain must be UTF-8 and not too long");
     }
-    if ((said = check_config(cmd, config, NULL)))
-        return said;
+    if ((message = check_config(cmd, config, NULL)))
+        return message;
     dthrottle_add_rule(cmd, argv[0], &rule);
     return NULL;
 }
 
-/* Bytes such as 64M, or a number of tags. */
+/* Reads a number of bytes such as 64M, or a number of tags. Returns 0 if it is neither. */
 static int read_size(const char *text, dthrottle_table_t *table)
 {
     char *end;
@@ -170,18 +167,18 @@ const char *dthrottle_cmd_table(cmd_parms *cmd, void *none, int argc, char *cons
 {
     dthrottle_table_t *table = &dthrottle_server.table;
     dthrottle_config_t *config;
-    const char *value, *said = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    const char *value, *message = ap_check_cmd_context(cmd, GLOBAL_ONLY);
     (void)none;
-    if (said)
-        return said;
+    if (message)
+        return message;
     if (dthrottle_server.has_table || argc == 0)
-        return "DThrottleTable: once, with a name, and size=, dir=, group=";
+        return "DThrottleTable must be given once, with a name, and size=, dir=, group=";
     dthrottle_server.has_table = 1;
     for (int i = 0; i < argc; i++) {
         if ((value = value_of(argv[i], "size"))) {
             if (!read_size(value, table))
-                return argument_error(cmd, argv[i], "write bytes such as size=64M, or a number of tags "
-                                           "such as size=1000000");
+                return argument_error(cmd, argv[i], "must be a number of bytes such as size=64M, "
+                                                    "or of tags such as size=1000000");
         } else if ((value = value_of(argv[i], "dir"))) {
             table->dir = ap_server_root_relative(cmd->pool, value);
             table->dir_len = table->dir ? strlen(table->dir) : 0;
@@ -192,21 +189,21 @@ const char *dthrottle_cmd_table(cmd_parms *cmd, void *none, int argc, char *cons
             table->name = apr_pstrdup(cmd->pool, argv[0]);
             table->name_len = strlen(table->name);
         } else {
-            return argument_error(cmd, argv[i], "unknown; DThrottleTable takes a name, and size=, dir=, "
-                                       "group=");
+            return argument_error(cmd, argv[i], "unknown parameter; DThrottleTable takes a name, "
+                                                "and size=, dir=, group=");
         }
     }
     if (dthrottle_config_new(&config) != DTHROTTLE_OK)
         return "no memory";
     if (dthrottle_config_set_table(config, table) != DTHROTTLE_OK) {
         dthrottle_config_free(config);
-        return "DThrottleTable: a name that is not UTF-8";
+        return "DThrottleTable must have a name in UTF-8";
     }
     dthrottle_config_name_table(config, "apache", strlen("apache"));
     return check_config(cmd, config, NULL);
 }
 
-/* Text in quotes. What does not fit a line of TOML is written as its number. */
+/* Writes text as a string of TOML, with escapes for characters that TOML does not allow. */
 static const char *quoted(apr_pool_t *pool, const char *text)
 {
     char *made = apr_palloc(pool, 6 * strlen(text) + 3), *to = made;
@@ -231,7 +228,7 @@ static const struct key *key_of(const char *argument)
     return NULL;
 }
 
-/* The value of the argument at a place, or of all of a list, as TOML. */
+/* The value of an argument as TOML; for a list, the values of all arguments with the same key. */
 static const char *as_toml(cmd_parms *cmd, int first, int argc, char *const argv[])
 {
     const struct key *key = key_of(argv[first]);
@@ -262,22 +259,22 @@ static const char *as_toml(cmd_parms *cmd, int first, int argc, char *const argv
 
 const char *dthrottle_cmd_cluster(cmd_parms *cmd, void *none, int argc, char *const argv[])
 {
-    const char *text = "\n[cluster]\n", *said = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    const char *text = "\n[cluster]\n", *message = ap_check_cmd_context(cmd, GLOBAL_ONLY);
     (void)none;
-    if (said)
-        return said;
+    if (message)
+        return message;
     if (dthrottle_server.cluster)
-        return "DThrottleCluster is there already";
+        return "DThrottleCluster must be given only once";
     for (int i = 0; i < argc; i++) {
         const struct key *key = key_of(argv[i]);
         int is_duplicate = 0;
         if (!key)
-            return argument_error(cmd, argv[i], "unknown; DThrottleCluster takes name=, secret_file=, "
-                                       "listen=, peer= and others");
+            return argument_error(cmd, argv[i], "unknown parameter; DThrottleCluster takes name=, "
+                                                "secret_file=, listen=, peer= and others");
         for (int j = 0; j < i; j++)
             is_duplicate |= strcmp(key_of(argv[j])->toml, key->toml) == 0;
         if (is_duplicate && key->kind != AS_LIST)
-            return argument_error(cmd, argv[i], "is said twice; leave out one");
+            return argument_error(cmd, argv[i], "must be given only once");
         if (!is_duplicate)
             text = apr_pstrcat(cmd->pool, text, key->toml, " = ", as_toml(cmd, i, argc, argv),
                                "\n", NULL);
@@ -292,12 +289,12 @@ const char *dthrottle_cmd_file(cmd_parms *cmd, void *none, const char *path)
     apr_size_t len = MAX_FILE;
     apr_status_t status;
     char *text;
-    const char *said = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    const char *message = ap_check_cmd_context(cmd, GLOBAL_ONLY);
     (void)none;
-    if (said)
-        return said;
+    if (message)
+        return message;
     if (dthrottle_server.path)
-        return "DThrottleConfigFile is there already";
+        return "DThrottleConfigFile must be given only once";
     path = ap_server_root_relative(cmd->pool, path);
     if (!path || apr_file_open(&file, path, APR_READ, 0, cmd->pool) != APR_SUCCESS)
         return argument_error(cmd, path ? path : "", "cannot be read");
@@ -305,7 +302,7 @@ const char *dthrottle_cmd_file(cmd_parms *cmd, void *none, const char *path)
     status = apr_file_read_full(file, text, MAX_FILE, &len);
     apr_file_close(file);
     if (status == APR_SUCCESS || !APR_STATUS_IS_EOF(status))
-        return argument_error(cmd, path, "cannot be read, or is longer than 1 MB");
+        return argument_error(cmd, path, "cannot be read, or is larger than 1 MB");
     text[len] = '\0';
     dthrottle_server.path = path;
     dthrottle_server.text = text;

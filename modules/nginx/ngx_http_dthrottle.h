@@ -1,7 +1,8 @@
 /*
- * Types and functions shared by the files of the module. A zone is a domain of the throttle; a limit
- * is the use of a zone in a location. The first process only reads and checks the configuration.
- * Each worker opens the throttle by the name of its table, with the worker's rights.
+ * Types and functions shared by the files of the module. A zone is a domain of the throttle. A
+ * limit is the use of a zone in a location. The first process only reads and checks the
+ * configuration. Each worker opens the throttle by the name of its table, with the rights of the
+ * worker.
  */
 #ifndef NGX_HTTP_DTHROTTLE_H
 #define NGX_HTTP_DTHROTTLE_H
@@ -15,7 +16,7 @@
 #define NGX_HTTP_DTHROTTLE_NS_PER_MS 1000000
 #define NGX_HTTP_DTHROTTLE_NS_PER_S 1000000000
 #define NGX_HTTP_DTHROTTLE_ERROR 512
-/* Below that of the library, so that one more always fits. */
+/* Below the maximum of the library, so that adding one is always possible. */
 #define NGX_HTTP_DTHROTTLE_MAX_BURST 1000000000000
 
 typedef enum {
@@ -29,79 +30,79 @@ typedef enum {
 typedef struct {
     ngx_str_t                 name;
     ngx_http_complex_value_t  key;
-    /* If the key is nothing but a variable, which one; else NGX_ERROR. */
+    /* The index of the variable if the key is a single variable, otherwise NGX_ERROR. */
     ngx_int_t                 index;
-    /* Whether the variable has one value for the whole request. */
+    /* Whether the variable may be cached for the request. */
     ngx_flag_t                is_cacheable;
-    /* count requests in unit_ns; count 0: the rules are those of the configuration file. */
+    /* The rate: `count` requests in `unit_ns`. 0 if the configuration file has the rules. */
     uint64_t                  count;
     uint64_t                  unit_ns;
-    /* The largest of all uses: one bucket serves them all. */
+    /* The largest burst of all uses, which share one bucket. */
     uint64_t                  burst;
-    /* How many keys limit_req would keep in this size; 0: no size was given. */
+    /* How many keys limit_req would store in the size of the zone. 0 if no size is given. */
     uint64_t                  tags;
     ngx_flag_t                is_defined;
     ngx_flag_t                has_failed;
-    /* Where it was named first, for messages. */
+    /* The place where the zone is named first, for messages. */
     ngx_str_t                 file;
     ngx_uint_t                line;
-    /* Of this process. */
+    /* The domain of this process. */
     dthrottle_domain_t       *domain;
-    /* Whether its domain only counts, as a configuration file may say. */
+    /* Whether the configuration file sets dry run for the domain. */
     ngx_flag_t                dry_run;
 } ngx_http_dthrottle_zone_t;
 
 typedef struct {
     ngx_http_dthrottle_zone_t        *zone;
     uint64_t                          burst;
-    /* So many beyond the rate are not delayed; all of them: UINT64_MAX. */
+    /* How many requests beyond the rate are not delayed. UINT64_MAX if none is delayed. */
     uint64_t                          delay;
-    /* If the bucket refills later than this after a request, the request waits the difference. */
+    /* A request is delayed by the time that the bucket needs to refill beyond this time. */
     uint64_t                          free_ns;
-    /* If it refills later than this, the request is refused, although the bucket has room. */
+    /* A request is refused if the bucket needs longer than this to refill. */
     uint64_t                          most_ns;
-    /* By how much one request delays the refill, rounded down. */
+    /* By how much one request prolongs the refill, rounded down. */
     uint64_t                          step_ns;
     /* With the rules of a file: the longest delay. */
     uint64_t                          max_delay_ns;
-    /* The context of all requests that just pass where this limit is used. */
+    /* The shared context of requests that pass without delay where this limit is used. */
     struct ngx_http_dthrottle_ctx_s  *passed;
 } ngx_http_dthrottle_limit_t;
 
 typedef struct {
     ngx_array_t           zones;      /* ngx_http_dthrottle_zone_t * */
-    ngx_array_t           uses;       /* ngx_http_dthrottle_limit_t *, all of them */
-    ngx_str_t             path;       /* the configuration file */
-    ngx_str_t             text;       /* what is in it */
-    ngx_str_t             cluster;    /* as TOML */
+    ngx_array_t           uses;       /* ngx_http_dthrottle_limit_t *, of all locations */
+    ngx_str_t             path;       /* of the configuration file */
+    ngx_str_t             text;       /* of the configuration file */
+    ngx_str_t             cluster;    /* the table [cluster] in TOML */
     dthrottle_table_t     table;
     ngx_flag_t            has_table;
     dthrottle_config_t   *config;
-    ngx_int_t             slot;       /* the variable that keeps a request's context */
-    /* Of this process. */
+    ngx_int_t             ctx_index;  /* index of the variable that stores the context */
+    /* The throttle of this process. */
     dthrottle_t          *throttle;
     ngx_event_t           timer;
-    ngx_connection_t      timer_connection;    /* that of the timer */
+    ngx_connection_t      timer_connection;    /* the data of the timer */
 } ngx_http_dthrottle_main_conf_t;
 
 /* The state of a request. */
 typedef struct ngx_http_dthrottle_ctx_s {
     ngx_http_dthrottle_status_e  status;
     ngx_array_t                 *limits;
-    /* The only limit, if nothing has to be known of it before a request is charged for. */
+    /* The only limit, if a request can be charged without a peek before. */
     ngx_http_dthrottle_limit_t  *simple;
-    /* The limit that refused, also in dry run, and its decision. */
+    /* The limit that refused, or would have without dry run, and its decision. */
     ngx_http_dthrottle_limit_t  *refusing;
     dthrottle_decision_t         decision;
-    /* While this is set the request has been charged for, and not gone on. */
+    /* Whether the request is charged and waits for the end of its delay. */
     ngx_flag_t                   is_waiting;
-    /* One for each limit; empty: not limited. NULL: nobody has to know them any more. */
+    /* One key for each limit; empty if it does not apply. NULL if they are not needed any more. */
     ngx_str_t                   *keys;
 } ngx_http_dthrottle_ctx_t;
 
 typedef struct {
-    ngx_array_t               *limits;    /* ngx_http_dthrottle_limit_t *; NULL: as above */
-    ngx_http_dthrottle_ctx_t  *passed;    /* of all requests that just pass here */
+    ngx_array_t               *limits;    /* ngx_http_dthrottle_limit_t *; NULL if inherited */
+    ngx_http_dthrottle_ctx_t  *passed;    /* shared by requests that pass without delay */
     ngx_uint_t                 status;
     ngx_uint_t                 log_level;
     ngx_flag_t                 dry_run;
@@ -110,16 +111,16 @@ typedef struct {
 
 extern ngx_module_t  ngx_http_dthrottle_module;
 
-/* ngx_http_dthrottle_zone.c: what is written at the places that use it. */
+/* ngx_http_dthrottle_zone.c: directives of zones and their uses. */
 char *ngx_http_dthrottle_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_dthrottle_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* ngx_http_dthrottle_server.c: what is written once for the whole server. */
+/* ngx_http_dthrottle_server.c: directives for the whole server. */
 char *ngx_http_dthrottle_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_dthrottle_cluster(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_dthrottle_file(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* ngx_http_dthrottle_config.c: all of it together. */
+/* ngx_http_dthrottle_config.c: the whole configuration. */
 ngx_int_t ngx_http_dthrottle_build(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf);
 
 /* ngx_http_dthrottle_process.c: the throttle in a process. */
@@ -131,15 +132,15 @@ void ngx_http_dthrottle_free(void *data);
 ngx_int_t ngx_http_dthrottle_handler(ngx_http_request_t *r);
 
 /*
- * The context of a request, or NULL. It is kept in a variable, because an internal redirect forgets
- * the contexts of all modules, and because nothing has to be looked for.
+ * The context of a request, or NULL. It is stored in a variable, because an internal redirect
+ * clears the contexts of all modules.
  */
 #define ngx_http_dthrottle_get_ctx(r, mcf) \
-    ((ngx_http_dthrottle_ctx_t *) (r)->variables[(mcf)->slot].data)
+    ((ngx_http_dthrottle_ctx_t *) (r)->variables[(mcf)->ctx_index].data)
 #define ngx_http_dthrottle_set_ctx(r, mcf, ctx) \
-    ((r)->variables[(mcf)->slot].data = (u_char *) (ctx))
+    ((r)->variables[(mcf)->ctx_index].data = (u_char *) (ctx))
 
-/* The key of a request; empty: it is not limited. */
+/* Gets the key of a request. An empty key means that the request is not limited. */
 static ngx_inline ngx_int_t
 ngx_http_dthrottle_key(ngx_http_request_t *r, ngx_http_dthrottle_zone_t *zone, ngx_str_t *key)
 {
@@ -162,7 +163,7 @@ ngx_http_dthrottle_key(ngx_http_request_t *r, ngx_http_dthrottle_zone_t *zone, n
     return NGX_OK;
 }
 
-/* ngx_http_dthrottle_headers.c: what a response says of the limits. */
+/* ngx_http_dthrottle_headers.c: header fields of responses. */
 char *ngx_http_dthrottle_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 ngx_int_t ngx_http_dthrottle_peek(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
     ngx_uint_t number, dthrottle_decision_t *decision);

@@ -1,10 +1,10 @@
 /*
- * All directives together, as a configuration of the library. It is checked here, in the process
- * that reads it, and opened by the workers. Nothing is opened here: nginx -t leaves nothing behind.
+ * Builds the configuration of the library from all directives and checks it. Only workers open it,
+ * so `nginx -t` leaves nothing behind.
  */
 #include "ngx_http_dthrottle.h"
 
-/* Of a table whose size nobody said. */
+/* The size of a table if no zone and no directive sets one. */
 #define NGX_HTTP_DTHROTTLE_DEFAULT_TAGS 1000000
 #define NGX_HTTP_DTHROTTLE_MAX_RATE (NGX_INT64_LEN + sizeof("/s") - 1)
 
@@ -16,7 +16,7 @@ ngx_http_dthrottle_zone_error(ngx_conf_t *cf, ngx_http_dthrottle_zone_t *zone, c
     return NGX_ERROR;
 }
 
-/* The time that a bucket of so many takes to fill, rounded up. */
+/* The time in which a bucket of this many units fills, rounded up. */
 static uint64_t
 ngx_http_dthrottle_fill_ns(ngx_http_dthrottle_zone_t *zone, uint64_t units)
 {
@@ -36,14 +36,14 @@ ngx_http_dthrottle_finish_use(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mc
     limit->most_ns = UINT64_MAX;
     if (zone->count == 0) {
         if (limit->burst != 0 || limit->delay != 0) {
-            return ngx_http_dthrottle_zone_error(cf, zone, "has the rules of a file, which say the "
-                                            "burst: leave out burst, nodelay and delay");
+            return ngx_http_dthrottle_zone_error(cf, zone, "has the rules of a file, which set "
+                                                 "the burst; remove burst, nodelay and delay");
         }
         return NGX_OK;
     }
     if (limit->max_delay_ns != 0) {
-        return ngx_http_dthrottle_zone_error(cf, zone, "has a rate, so burst and delay say how long "
-                                        "a request may be delayed: leave out max_delay");
+        return ngx_http_dthrottle_zone_error(cf, zone, "has a rate, so burst and delay determine "
+                                             "the longest delay; remove max_delay");
     }
     if (limit->delay != UINT64_MAX) {
         limit->free_ns = ngx_http_dthrottle_fill_ns(zone, limit->delay + 1);
@@ -52,7 +52,7 @@ ngx_http_dthrottle_finish_use(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mc
         limit->most_ns = ngx_http_dthrottle_fill_ns(zone, limit->burst + 1);
         limit->step_ns = zone->unit_ns / zone->count;
     }
-    /* A file may say that refusals are only counted. */
+    /* A file may set dry run, which needs the full check. */
     if (limit->most_ns == UINT64_MAX && mcf->text.len == 0 && limit->passed->limits->nelts == 1) {
         limit->passed->simple = limit;
     }
@@ -75,12 +75,13 @@ ngx_http_dthrottle_add_zone(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf,
     count = dthrottle_config_rule_count(mcf->config, name, zone->name.len);
     if (zone->count == 0) {
         return count >= 0 ? NGX_OK
-                          : ngx_http_dthrottle_zone_error(cf, zone, "has no rate, and no domain of "
-                                                     "this name is in a dthrottle_config file");
+                          : ngx_http_dthrottle_zone_error(cf, zone, "has no rate, and the "
+                                                          "dthrottle_config file has no domain "
+                                                          "of this name");
     }
     if (count > 0) {
-        return ngx_http_dthrottle_zone_error(cf, zone, "has a rate, and the dthrottle_config file has "
-                                        "rules for it: leave out one");
+        return ngx_http_dthrottle_zone_error(cf, zone, "has a rate and also rules in the "
+                                             "dthrottle_config file; remove one of them");
     }
     switch (zone->unit_ns / NGX_HTTP_DTHROTTLE_NS_PER_S) {
     case 1:
@@ -103,7 +104,7 @@ ngx_http_dthrottle_add_zone(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf,
            ? NGX_OK : ngx_http_dthrottle_zone_error(cf, zone, dthrottle_status_text(status));
 }
 
-/* Where the buckets live: as the directive says, else as the file, else after this server. */
+/* Sets the table: that of the directive, of the file, or one that is named after this server. */
 static ngx_int_t
 ngx_http_dthrottle_add_table(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf)
 {
@@ -119,7 +120,7 @@ ngx_http_dthrottle_add_table(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf
         tags += zones[i]->tags;
         has_all &= zones[i]->tags != 0;
     }
-    /* A zone without a size has the room of a table without one. */
+    /* A zone without a size needs the default size of a table. */
     if (!has_all && tags < NGX_HTTP_DTHROTTLE_DEFAULT_TAGS) {
         tags = 0;
     }
@@ -149,10 +150,10 @@ ngx_http_dthrottle_build(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf)
     ngx_uint_t                    i;
     ngx_http_dthrottle_zone_t   **zones;
     ngx_http_dthrottle_limit_t  **uses;
-    ngx_str_t                     slot = ngx_string("dthrottle_context");
+    ngx_str_t                     name = ngx_string("dthrottle_context");
 
-    mcf->slot = ngx_http_get_variable_index(cf, &slot);
-    if (mcf->slot == NGX_ERROR) {
+    mcf->ctx_index = ngx_http_get_variable_index(cf, &name);
+    if (mcf->ctx_index == NGX_ERROR) {
         return NGX_ERROR;
     }
     if (mcf->zones.nelts == 0) {
@@ -164,7 +165,7 @@ ngx_http_dthrottle_build(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf)
         return NGX_ERROR;
     }
     p = text.data;
-    /* What was not given is NULL, which must not be copied from. */
+    /* Missing texts are NULL, from which memcpy must not copy. */
     if (mcf->text.len != 0) {
         p = ngx_cpymem(p, mcf->text.data, mcf->text.len);
     }
@@ -174,9 +175,9 @@ ngx_http_dthrottle_build(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf)
     if (dthrottle_config_toml(mcf->config, (const char *) text.data, text.len, error,
                               sizeof(error)) != DTHROTTLE_OK)
     {
-        /* Each was right for itself. */
+        /* Each directive alone has been checked before. */
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "dthrottle_config \"%V\" and dthrottle_cluster "
-                      "do not go together: %s", &mcf->path, error);
+                      "contradict each other: %s", &mcf->path, error);
         return NGX_ERROR;
     }
     zones = mcf->zones.elts;

@@ -1,7 +1,7 @@
 /*
- * dthrottle_headers: the header fields of a response, as the library writes them. With several
- * limits, fields that are lists have an item for each; other fields show the limit that refused, or
- * the one with the least left.
+ * dthrottle_headers: the header fields of a response. With several limits, fields that are lists
+ * have an item for each limit. Other fields show the limit that refused, or else the one with the
+ * least units left.
  */
 #include "ngx_http_dthrottle.h"
 
@@ -24,7 +24,10 @@ ngx_http_dthrottle_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     return NGX_CONF_OK;
 }
 
-/* Looks at a limit after the request was charged. Returns NGX_DECLINED if the limit has no answer. */
+/*
+ * Gets the figures of a limit after the request was charged. Returns NGX_DECLINED if the limit did
+ * not apply.
+ */
 ngx_int_t
 ngx_http_dthrottle_peek(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t number,
     dthrottle_decision_t *decision)
@@ -74,7 +77,7 @@ ngx_http_dthrottle_find_field(ngx_http_request_t *r, ngx_str_t *name)
     return NULL;
 }
 
-/* Adds a field, or joins its value with that of a field that is there. */
+/* Adds a field. If it exists already, appends the value to its list. */
 static void
 ngx_http_dthrottle_add_field(ngx_http_request_t *r, const dthrottle_field_t *added)
 {

@@ -1,5 +1,5 @@
 /*
- * The module as nginx sees it: its directives, their inheritance, its place among the phases.
+ * The module's directives, their inheritance, and its handler in the phases of a request.
  */
 #include "ngx_http_dthrottle.h"
 
@@ -127,7 +127,7 @@ ngx_http_dthrottle_init(ngx_conf_t *cf)
     if (ngx_http_dthrottle_build(cf, mcf) != NGX_OK) {
         return NGX_ERROR;
     }
-    /* Where limit_req is asked, too. */
+    /* The phase of limit_req. */
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
     handler = ngx_array_push(&cmcf->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
     if (handler == NULL) {
@@ -152,7 +152,7 @@ ngx_http_dthrottle_create_main_conf(ngx_conf_t *cf)
         return NULL;
     }
     mcf->table = table;
-    /* When a configuration is replaced, or was wrong. */
+    /* Runs when the configuration is replaced or invalid. */
     cleanup = ngx_pool_cleanup_add(cf->pool, 0);
     if (cleanup == NULL) {
         return NULL;

@@ -1,15 +1,15 @@
 /*
- * The throttle in a process: opened when a worker starts, closed when it ends. Whatever goes wrong
- * is logged, and then nothing is limited: a server must not stop for it.
+ * The throttle of a process: opened when a worker starts, closed when it exits. Errors are logged
+ * and turn limits off, because they must not stop the server.
  */
 #include "ngx_http_dthrottle.h"
 
-/* How often a worker looks whether it shall end. */
+/* How often a worker checks whether it is exiting. */
 #define NGX_HTTP_DTHROTTLE_POLL_MS 500
 
 /*
- * A worker that only finishes its requests leaves the exchange to the new ones, whose rules and
- * peers may be others.
+ * A worker that only finishes its requests leaves the exchange to a new worker, which may have
+ * other rules and peers.
  */
 static void
 ngx_http_dthrottle_poll_exit(ngx_event_t *event)
@@ -38,12 +38,12 @@ ngx_http_dthrottle_exchange(ngx_http_dthrottle_main_conf_t *mcf, ngx_log_t *log)
     dthrottle_start(mcf->throttle);
     ngx_memzero(&mcf->timer, sizeof(ngx_event_t));
     mcf->timer.handler = ngx_http_dthrottle_poll_exit;
-    /* What nginx prints of a timer is the descriptor of its connection. */
+    /* nginx logs the descriptor of the connection of a timer. */
     mcf->timer_connection.fd = (ngx_socket_t) -1;
     mcf->timer_connection.data = mcf;
     mcf->timer.data = &mcf->timer_connection;
     mcf->timer.log = log;
-    /* A worker does not wait for it. */
+    /* An exiting worker does not wait for the timer. */
     mcf->timer.cancelable = 1;
     ngx_add_timer(&mcf->timer, NGX_HTTP_DTHROTTLE_POLL_MS);
 }
@@ -70,8 +70,8 @@ ngx_http_dthrottle_open(ngx_http_dthrottle_main_conf_t *mcf, ngx_log_t *log)
         status = dthrottle_domain(mcf->throttle, (const char *) zones[n]->name.data,
                                   zones[n]->name.len, &zones[n]->domain);
         if (status != DTHROTTLE_OK) {
-            ngx_log_error(NGX_LOG_ALERT, log, 0, "dthrottle zone \"%V\": %s; it limits nothing",
-                          &zones[n]->name, dthrottle_status_text(status));
+            ngx_log_error(NGX_LOG_ALERT, log, 0, "dthrottle: cannot open zone \"%V\": %s; it "
+                          "limits nothing", &zones[n]->name, dthrottle_status_text(status));
         }
         zones[n]->dry_run = dthrottle_domain_is_dry_run(zones[n]->domain) == 1;
     }
@@ -99,7 +99,7 @@ ngx_http_dthrottle_close(ngx_http_dthrottle_main_conf_t *mcf)
     mcf->throttle = NULL;
 }
 
-/* What is known of the variables only when all of the configuration has been read. */
+/* Finds the keys that may be cached. This is known when the whole configuration has been read. */
 static void
 ngx_http_dthrottle_init_keys(ngx_cycle_t *cycle, ngx_http_dthrottle_main_conf_t *mcf)
 {
@@ -122,7 +122,7 @@ ngx_http_dthrottle_init_process(ngx_cycle_t *cycle)
     ngx_http_dthrottle_main_conf_t  *mcf;
 
     mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_dthrottle_module);
-    /* Those that look after caches answer no requests. */
+    /* The helper processes for caches serve no requests. */
     if (mcf != NULL && mcf->config != NULL && ngx_process != NGX_PROCESS_HELPER) {
         ngx_http_dthrottle_init_keys(cycle, mcf);
         ngx_http_dthrottle_open(mcf, cycle->log);
@@ -141,7 +141,7 @@ ngx_http_dthrottle_exit_process(ngx_cycle_t *cycle)
     }
 }
 
-/* The configuration goes. */
+/* Frees the throttle and its configuration with the memory of nginx's configuration. */
 void
 ngx_http_dthrottle_free(void *data)
 {

@@ -1,10 +1,10 @@
 /*
- * A request: checked once, in the preaccess phase. A delayed request is charged immediately and waits
- * on a timer; a client that leaves before its turn gets a refund.
+ * Checks a request once, in the preaccess phase. A delayed request is charged immediately and waits
+ * on a timer. A client that leaves before its turn gets a refund.
  */
 #include "ngx_http_dthrottle.h"
 
-/* Kept out of the way of requests that just pass. */
+/* Keeps rare code apart from the code for requests that pass. */
 #define NGX_HTTP_DTHROTTLE_COLD __attribute__((noinline))
 
 /* Delays are logged one level lower than refusals. */
@@ -14,7 +14,7 @@
 static void ngx_http_dthrottle_delay(ngx_http_request_t *r);
 static void ngx_http_dthrottle_refund(ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t count);
 
-/* When the memory of a request goes: it may have been waiting. */
+/* Runs when the memory of a request is freed. The request may still be waiting. */
 static void
 ngx_http_dthrottle_cleanup(void *data)
 {
@@ -26,7 +26,7 @@ ngx_http_dthrottle_cleanup(void *data)
     }
 }
 
-/* A zone that cannot answer refuses nothing, and says so once. */
+/* Logs the first failure of a zone. A zone that fails lets requests pass. */
 NGX_HTTP_DTHROTTLE_COLD static void
 ngx_http_dthrottle_failed(ngx_http_request_t *r, ngx_http_dthrottle_zone_t *zone, int32_t status)
 {
@@ -38,7 +38,7 @@ ngx_http_dthrottle_failed(ngx_http_request_t *r, ngx_http_dthrottle_zone_t *zone
     }
 }
 
-/* Logs once that an earlier start of the server caused a refusal. */
+/* Logs once if a refusal comes from a bucket that an earlier start of the server left. */
 NGX_HTTP_DTHROTTLE_COLD static void
 ngx_http_dthrottle_log_earlier_process(ngx_http_request_t *r, ngx_http_dthrottle_limit_t *limit,
     ngx_str_t *key)
@@ -125,7 +125,9 @@ ngx_http_dthrottle_reject(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
     ctx->decision = *decision;
     ctx->decision.allowed = 0;
     if (decision->rule < 0) {
-        /* A smaller burst than the bucket's refused, or the bucket has refilled meanwhile. */
+        /*
+         * A limit with a smaller burst than the bucket refused, or the bucket has refilled since.
+         */
         ctx->decision.rule = (int32_t) decision->deciding;
         ctx->decision.remaining = 0;
     }
@@ -143,9 +145,10 @@ ngx_http_dthrottle_reject(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
     return lcf->status;
 }
 
-/* A request that dry run lets go on at once. */
+/* Logs a delay that dry run skips. */
 static void
-ngx_http_dthrottle_log_dry_run_delay(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, uint64_t delay_ns)
+ngx_http_dthrottle_log_dry_run_delay(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
+    uint64_t delay_ns)
 {
     ngx_http_dthrottle_loc_conf_t  *lcf;
 
@@ -158,12 +161,12 @@ ngx_http_dthrottle_log_dry_run_delay(ngx_http_request_t *r, ngx_http_dthrottle_c
 }
 
 /*
- * Asks all limits: the one that refuses, or NULL and the longest delay. With more than one they are
- * looked at before anything is taken, so that one that refuses takes nothing from the others.
+ * Checks all limits. Returns the one that refuses, or NULL and the longest delay. Several limits
+ * are peeked at first, so that nothing is charged if one of them refuses.
  */
 static ngx_http_dthrottle_limit_t *
-ngx_http_dthrottle_check_limits(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t asked,
-    dthrottle_decision_t *decision, uint64_t *delay_ns)
+ngx_http_dthrottle_check_limits(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
+    ngx_uint_t active, dthrottle_decision_t *decision, uint64_t *delay_ns)
 {
     uint64_t                      delay;
     ngx_uint_t                    i;
@@ -176,12 +179,14 @@ ngx_http_dthrottle_check_limits(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t 
             if (ctx->keys[i].len == 0) {
                 continue;
             }
-            if (!take && asked == 1 && limit[i]->most_ns == UINT64_MAX) {
+            if (!take && active == 1 && limit[i]->most_ns == UINT64_MAX) {
                 break;
             }
             if (ngx_http_dthrottle_refuses(r, limit[i], &ctx->keys[i], take, decision)) {
                 if (limit[i]->zone->dry_run) {
-                    /* Of its domain alone: the others hold. It has taken nothing to give back. */
+                    /*
+                     * Dry run of one domain. It charged nothing, and the other limits still apply.
+                     */
                     if (take) {
                         ngx_http_dthrottle_reject(r, ctx, limit[i], decision);
                         ctx->keys[i].len = 0;
@@ -213,7 +218,7 @@ ngx_http_dthrottle_check_limits(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t 
     return NULL;
 }
 
-/* A plain no: when to come back is looked for now. */
+/* Refuses after a check without a decision: peeks for the time to retry. */
 NGX_HTTP_DTHROTTLE_COLD static ngx_int_t
 ngx_http_dthrottle_refuse(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *mcf,
     ngx_http_dthrottle_limit_t *limit, ngx_str_t *key)
@@ -234,9 +239,9 @@ ngx_http_dthrottle_refuse(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t 
     return ngx_http_dthrottle_reject(r, ctx, limit, &decision);
 }
 
-/* Makes a context with all keys. Returns NULL if there is no memory. */
+/* Creates a context with all keys. Returns NULL if there is no memory. */
 static ngx_http_dthrottle_ctx_t *
-ngx_http_dthrottle_make_ctx(ngx_http_request_t *r, ngx_array_t *limits, ngx_uint_t *asked)
+ngx_http_dthrottle_make_ctx(ngx_http_request_t *r, ngx_array_t *limits, ngx_uint_t *active)
 {
     ngx_uint_t                    i;
     ngx_http_dthrottle_ctx_t     *ctx;
@@ -251,17 +256,17 @@ ngx_http_dthrottle_make_ctx(ngx_http_request_t *r, ngx_array_t *limits, ngx_uint
     if (ctx->keys == NULL) {
         return NULL;
     }
-    *asked = 0;
+    *active = 0;
     for (i = 0; i < limits->nelts; i++) {
         if (ngx_http_dthrottle_key(r, limit[i]->zone, &ctx->keys[i]) != NGX_OK) {
             return NULL;
         }
-        *asked += ctx->keys[i].len != 0;
+        *active += ctx->keys[i].len != 0;
     }
     return ctx;
 }
 
-/* Lets the request wait on a timer of nginx. */
+/* Delays the request by a timer of nginx. */
 static ngx_int_t
 ngx_http_dthrottle_start_delay(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
     ngx_msec_t delay_ms)
@@ -269,7 +274,7 @@ ngx_http_dthrottle_start_delay(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *
     ngx_uint_t           i;
     ngx_pool_cleanup_t  *cleanup;
 
-    /* They may lie in a buffer that is used again before the request is given up. */
+    /* The keys may be in a buffer that nginx reuses while the request waits. */
     for (i = 0; i < ctx->limits->nelts; i++) {
         ctx->keys[i].data = ngx_pstrdup(r->pool, &ctx->keys[i]);
         if (ctx->keys[i].data == NULL) {
@@ -284,7 +289,7 @@ ngx_http_dthrottle_start_delay(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *
     cleanup->data = ctx;
     ctx->status = NGX_HTTP_DTHROTTLE_DELAYED;
     ctx->is_waiting = 1;
-    /* A client that goes away is noticed meanwhile, also if it did so before: that is no event. */
+    /* Notices a client that leaves during the delay, or has left before, which causes no event. */
     if (r->connection->read->ready) {
         ngx_post_event(r->connection->read, &ngx_posted_events);
     } else if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
@@ -322,13 +327,13 @@ ngx_http_dthrottle_conclude(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx
     return ngx_http_dthrottle_start_delay(r, ctx, delay_ms);
 }
 
-/* One limit that may delay: most requests neither wait nor are refused. */
+/* Checks one limit that may delay. Most requests are neither delayed nor refused. */
 static ngx_int_t
 ngx_http_dthrottle_check_one(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *mcf,
     ngx_http_dthrottle_limit_t *limit, ngx_str_t *key)
 {
     ngx_flag_t                 is_refused;
-    ngx_uint_t                 asked;
+    ngx_uint_t                 active;
     dthrottle_decision_t       decision = DTHROTTLE_DECISION_INIT;
     ngx_http_dthrottle_ctx_t  *ctx;
 
@@ -337,7 +342,7 @@ ngx_http_dthrottle_check_one(ngx_http_request_t *r, ngx_http_dthrottle_main_conf
         ngx_http_dthrottle_set_ctx(r, mcf, limit->passed);
         return NGX_DECLINED;
     }
-    ctx = ngx_http_dthrottle_make_ctx(r, limit->passed->limits, &asked);
+    ctx = ngx_http_dthrottle_make_ctx(r, limit->passed->limits, &active);
     if (ctx == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -346,26 +351,26 @@ ngx_http_dthrottle_check_one(ngx_http_request_t *r, ngx_http_dthrottle_main_conf
                                        decision.reset_after_ns - limit->free_ns);
 }
 
-/* Several limits, or one that has to be looked at before anything is taken. */
+/* Checks several limits, or one that needs a peek before it is charged. */
 NGX_HTTP_DTHROTTLE_COLD static ngx_int_t
 ngx_http_dthrottle_check_all(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *mcf,
     ngx_http_dthrottle_loc_conf_t *lcf)
 {
     uint64_t                     delay_ns;
-    ngx_uint_t                   asked;
+    ngx_uint_t                   active;
     dthrottle_decision_t         decision = DTHROTTLE_DECISION_INIT;
     ngx_http_dthrottle_ctx_t    *ctx;
     ngx_http_dthrottle_limit_t  *limit;
 
-    ctx = ngx_http_dthrottle_make_ctx(r, lcf->limits, &asked);
+    ctx = ngx_http_dthrottle_make_ctx(r, lcf->limits, &active);
     if (ctx == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-    if (asked == 0) {
+    if (active == 0) {
         return NGX_DECLINED;
     }
     ngx_http_dthrottle_set_ctx(r, mcf, ctx);
-    limit = ngx_http_dthrottle_check_limits(r, ctx, asked, &decision, &delay_ns);
+    limit = ngx_http_dthrottle_check_limits(r, ctx, active, &decision, &delay_ns);
     return ngx_http_dthrottle_conclude(r, ctx, limit, &decision, delay_ns);
 }
 
@@ -424,7 +429,7 @@ ngx_http_dthrottle_handler(ngx_http_request_t *r)
     return rc;
 }
 
-/* Something happened on the connection, or the time has come. */
+/* Handles an event of the connection, or the end of the delay. */
 static void
 ngx_http_dthrottle_delay(ngx_http_request_t *r)
 {

@@ -1,12 +1,12 @@
 /*
- * dthrottle_table, dthrottle_cluster and dthrottle_config: what the whole server has once. Each
- * value is shown to the library at once, so that its objections name the line.
+ * dthrottle_table, dthrottle_cluster and dthrottle_config: directives for the whole server. Each
+ * one is checked by the library when it is read, so that nginx adds its line to the error.
  */
 #include "ngx_http_dthrottle.h"
 
 #define NGX_HTTP_DTHROTTLE_MAX_FILE (1024 * 1024)
 
-/* How a parameter is written in TOML. */
+/* The type of a parameter in TOML. */
 typedef enum {
     NGX_HTTP_DTHROTTLE_TEXT,
     NGX_HTTP_DTHROTTLE_LIST,
@@ -44,13 +44,13 @@ static const ngx_http_dthrottle_key_t  ngx_http_dthrottle_keys[] = {
 #define NGX_HTTP_DTHROTTLE_KEYS \
     (sizeof(ngx_http_dthrottle_keys) / sizeof(ngx_http_dthrottle_keys[0]))
 
-/* Whether the library takes a text, of a file or made here, and a table. */
+/* Lets the library check a text, of a file or of a directive, and a table. */
 static char *
 ngx_http_dthrottle_check_config(ngx_conf_t *cf, ngx_str_t *file, ngx_str_t *text,
     const dthrottle_table_t *table)
 {
     char                 error[NGX_HTTP_DTHROTTLE_ERROR];
-    const char          *said = error, *field;
+    const char          *message = error, *field;
     int32_t              status;
     ngx_str_t           *value;
     dthrottle_config_t  *config;
@@ -63,7 +63,7 @@ ngx_http_dthrottle_check_config(ngx_conf_t *cf, ngx_str_t *file, ngx_str_t *text
     status = dthrottle_config_toml(config, (const char *) text->data, text->len, error,
                                    sizeof(error));
     if (status == DTHROTTLE_OK) {
-        /* The rules may be in the zones. */
+        /* The rules may be in zones, so this configuration needs none. */
         none.rate = "unlimited";
         none.rate_len = sizeof("unlimited") - 1;
         status = dthrottle_config_add_rule(config, NULL, 0, &none);
@@ -81,14 +81,14 @@ ngx_http_dthrottle_check_config(ngx_conf_t *cf, ngx_str_t *file, ngx_str_t *text
     if (status == DTHROTTLE_OK) {
         return NGX_CONF_OK;
     }
-    /* Lines count where there is a file. */
+    /* The number of the line is kept only if the text is a file. */
     field = ngx_strstr(error, ": ");
     if (file == NULL && ngx_strncmp(error, "line ", 5) == 0 && field != NULL) {
-        said = field + 2;
+        message = field + 2;
     }
     value = cf->args->elts;
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V: %s", file != NULL ? file : &value[0],
-                       said[0] != '\0' ? said : dthrottle_status_text(status));
+                       message[0] != '\0' ? message : dthrottle_status_text(status));
     return NGX_CONF_ERROR;
 }
 
@@ -118,7 +118,7 @@ ngx_http_dthrottle_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                                    "number of keys such as size=1000000", &value[i]);
                 return NGX_CONF_ERROR;
             }
-            /* A plain number counts keys. */
+            /* A number without a unit is a number of keys. */
             last = &text.data[text.len - 1];
             if (*last >= '0' && *last <= '9') {
                 mcf->table.tags = size;
@@ -144,7 +144,7 @@ ngx_http_dthrottle_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     return ngx_http_dthrottle_check_config(cf, NULL, &none, &mcf->table);
 }
 
-/* Text in quotes. What does not fit a line of TOML is written as its number. */
+/* Writes text as a string of TOML, with escapes for characters that TOML does not allow. */
 static u_char *
 ngx_http_dthrottle_quote(u_char *p, ngx_str_t *text)
 {
@@ -164,7 +164,7 @@ ngx_http_dthrottle_quote(u_char *p, ngx_str_t *text)
     return p;
 }
 
-/* A parameter's value, or all values of a list, as TOML. */
+/* The value of a parameter as TOML; for a list, the values of all parameters with the same key. */
 static u_char *
 ngx_http_dthrottle_value(ngx_conf_t *cf, u_char *p, ngx_uint_t first,
     const ngx_http_dthrottle_key_t *key)
@@ -177,7 +177,7 @@ ngx_http_dthrottle_value(ngx_conf_t *cf, u_char *p, ngx_uint_t first,
     text.len = value[first].len - key->name.len;
     switch (key->kind) {
     case NGX_HTTP_DTHROTTLE_NUMBER:
-        /* What is no number is refused by the library, as text. */
+        /* The library refuses text that is not a number. */
         return ngx_atoi(text.data, text.len) >= 0 ? ngx_cpymem(p, text.data, text.len)
                                                   : ngx_http_dthrottle_quote(p, &text);
     case NGX_HTTP_DTHROTTLE_FLAG:
@@ -210,7 +210,7 @@ ngx_http_dthrottle_value(ngx_conf_t *cf, u_char *p, ngx_uint_t first,
     return p;
 }
 
-/* What the parameter is, or NULL. */
+/* Finds the key of a parameter. Returns NULL if it is unknown. */
 static const ngx_http_dthrottle_key_t *
 ngx_http_dthrottle_parameter(ngx_str_t *value)
 {
@@ -226,7 +226,7 @@ ngx_http_dthrottle_parameter(ngx_str_t *value)
     return NULL;
 }
 
-/* Whether an earlier parameter has said it: with a list, then it is written already. */
+/* Whether an earlier parameter has this key. The values of a list are then already written. */
 static ngx_flag_t
 ngx_http_dthrottle_is_duplicate(ngx_str_t *value, ngx_uint_t before,
     const ngx_http_dthrottle_key_t *key)
@@ -259,7 +259,7 @@ ngx_http_dthrottle_cluster(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
     value = cf->args->elts;
     for (i = 1; i < cf->args->nelts; i++) {
-        /* Six bytes for one at most, a path before it, and the key around it. */
+        /* An escaped byte takes up to six bytes. There may be a prefix of the path, and a key. */
         len += 6 * value[i].len + 128 + 6 * cf->cycle->conf_prefix.len;
     }
     p = ngx_pnalloc(cf->pool, len);
@@ -280,7 +280,7 @@ ngx_http_dthrottle_cluster(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             if (key->kind == NGX_HTTP_DTHROTTLE_LIST) {
                 continue;
             }
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\" is said twice; leave out one",
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\" must be given only once",
                                &key->name);
             return NGX_CONF_ERROR;
         }
@@ -325,7 +325,7 @@ ngx_http_dthrottle_file(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_close_file(fd);
     if (len < 0 || len == NGX_HTTP_DTHROTTLE_MAX_FILE) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, len < 0 ? ngx_errno : 0,
-                           "\"%V\" cannot be read, or is longer than 1 MB", &mcf->path);
+                           "\"%V\" cannot be read, or is larger than 1 MB", &mcf->path);
         return NGX_CONF_ERROR;
     }
     mcf->text.len = len;

@@ -1,7 +1,7 @@
 /*
- * Variables about a request, for logs and headers: $dthrottle_status, $dthrottle_remaining,
- * $dthrottle_retry_after. Not found where nothing was asked. $dthrottle_context has no value: its
- * place among the variables of a request is where the module remembers it.
+ * Variables about a request, for logs and headers: $dthrottle_status, $dthrottle_remaining and
+ * $dthrottle_retry_after. They are not found if no limit applied. $dthrottle_context has no value;
+ * the module stores the context of a request in its place.
  */
 #include "ngx_http_dthrottle.h"
 
@@ -58,7 +58,7 @@ ngx_http_dthrottle_number(ngx_http_request_t *r, ngx_http_variable_value_t *v, u
     return NGX_OK;
 }
 
-/* The least of all limits. */
+/* The least remaining units of all limits. */
 static uint64_t
 ngx_http_dthrottle_remaining(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx)
 {
@@ -91,7 +91,7 @@ ngx_http_dthrottle_remaining_variable(ngx_http_request_t *r, ngx_http_variable_v
         return NGX_OK;
     }
     remaining = ngx_http_dthrottle_remaining(r, ctx);
-    /* A domain without rules has no end. */
+    /* A domain without rules has no limit. */
     if (remaining == UINT64_MAX) {
         v->not_found = 1;
         return NGX_OK;
@@ -99,7 +99,7 @@ ngx_http_dthrottle_remaining_variable(ngx_http_request_t *r, ngx_http_variable_v
     return ngx_http_dthrottle_number(r, v, remaining);
 }
 
-/* In whole seconds, as in Retry-After. */
+/* Whole seconds, as in Retry-After. */
 static ngx_int_t
 ngx_http_dthrottle_retry_after_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     uintptr_t data)
@@ -126,7 +126,7 @@ ngx_http_dthrottle_context_variable(ngx_http_request_t *r, ngx_http_variable_val
 {
     (void) r;
     (void) data;
-    /* Not v->data: that is the context. */
+    /* Does not touch v->data, which is the context. */
     v->not_found = 1;
     return NGX_OK;
 }

@@ -1,10 +1,10 @@
 /*
- * dthrottle_zone and dthrottle: a rate for a key, and its use. They are written as limit_req_zone
- * and limit_req are. A zone may be used before it is defined.
+ * dthrottle_zone and dthrottle: a rate for a key, and its use. Their syntax is that of
+ * limit_req_zone and limit_req. A zone may be used before it is defined.
  */
 #include "ngx_http_dthrottle.h"
 
-/* What one key costs there. */
+/* The bytes that limit_req needs for a key. */
 #define NGX_HTTP_DTHROTTLE_LIMIT_REQ_KEY 128
 
 #define ngx_http_dthrottle_is(value, name) \
@@ -14,7 +14,7 @@ static ngx_http_dthrottle_zone_t *
 ngx_http_dthrottle_zone_of(ngx_conf_t *cf, ngx_str_t *name)
 {
     ngx_uint_t                       i;
-    ngx_http_dthrottle_zone_t      **zones, **place, *zone;
+    ngx_http_dthrottle_zone_t      **zones, **added, *zone;
     ngx_http_dthrottle_main_conf_t  *mcf;
 
     mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_dthrottle_module);
@@ -27,18 +27,20 @@ ngx_http_dthrottle_zone_of(ngx_conf_t *cf, ngx_str_t *name)
         }
     }
     zone = ngx_pcalloc(cf->pool, sizeof(ngx_http_dthrottle_zone_t));
-    place = ngx_array_push(&mcf->zones);
-    if (zone == NULL || place == NULL) {
+    added = ngx_array_push(&mcf->zones);
+    if (zone == NULL || added == NULL) {
         return NULL;
     }
     zone->name = *name;
     zone->file = cf->conf_file->file.name;
     zone->line = cf->conf_file->line;
-    *place = zone;
+    *added = zone;
     return zone;
 }
 
-/* The variable that a key consists of, or NGX_ERROR. It need not be copied then. */
+/*
+ * The index of the variable if a key is a single variable, which need not be copied; or NGX_ERROR.
+ */
 static ngx_int_t
 ngx_http_dthrottle_variable_of(ngx_conf_t *cf, ngx_str_t *key)
 {
@@ -59,12 +61,12 @@ ngx_http_dthrottle_variable_of(ngx_conf_t *cf, ngx_str_t *key)
             return NGX_ERROR;
         }
     }
-    /* A number is a part of a regular expression, not a variable. */
+    /* A number names a capture of a regular expression, not a variable. */
     return name.data[0] >= '0' && name.data[0] <= '9' ? NGX_ERROR
                                                       : ngx_http_get_variable_index(cf, &name);
 }
 
-/* 10r/s, 30r/m, 1000r/h, 1r/d. */
+/* Reads a rate such as 10r/s, 30r/m, 1000r/h or 1r/d. */
 static ngx_int_t
 ngx_http_dthrottle_rate(ngx_str_t *text, ngx_http_dthrottle_zone_t *zone)
 {
@@ -103,7 +105,7 @@ ngx_http_dthrottle_rate(ngx_str_t *text, ngx_http_dthrottle_zone_t *zone)
     return NGX_OK;
 }
 
-/* name, or name:size. */
+/* Reads a name, or a name and a size as name:size. */
 static char *
 ngx_http_dthrottle_zone_name(ngx_conf_t *cf, ngx_str_t *text, ngx_str_t *name, uint64_t *tags)
 {
@@ -127,7 +129,7 @@ ngx_http_dthrottle_zone_name(ngx_conf_t *cf, ngx_str_t *text, ngx_str_t *name, u
         *tags = size / NGX_HTTP_DTHROTTLE_LIMIT_REQ_KEY;
     }
     if (name->len == 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "a zone without a name; write zone=name");
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "the zone has no name; write zone=name");
         return NGX_CONF_ERROR;
     }
     return NGX_CONF_OK;
@@ -174,7 +176,7 @@ ngx_http_dthrottle_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
     if (zone->is_defined) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is there already, in %V:%ui",
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already defined in %V:%ui",
                            &cmd->name, &name, &zone->file, zone->line);
         return NGX_CONF_ERROR;
     }
@@ -202,12 +204,12 @@ ngx_http_dthrottle_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 static char *
 ngx_http_dthrottle_both_delays(ngx_conf_t *cf)
 {
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "write nodelay or delay= once; with nodelay no "
-                       "request is delayed, with delay=8 the first 8 beyond the rate are not");
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "only one of nodelay and delay= is possible; "
+                       "nodelay delays no request, delay=8 all but the first 8 beyond the rate");
     return NGX_CONF_ERROR;
 }
 
-/* One parameter of a use, other than its zone. */
+/* Reads a parameter of `dthrottle` other than the zone. */
 static char *
 ngx_http_dthrottle_option(ngx_conf_t *cf, ngx_str_t *value, ngx_http_dthrottle_limit_t *limit)
 {
@@ -252,7 +254,7 @@ ngx_http_dthrottle_option(ngx_conf_t *cf, ngx_str_t *value, ngx_http_dthrottle_l
         text.data = value->data + sizeof("max_delay=") - 1;
         text.len = value->len - (sizeof("max_delay=") - 1);
         number = ngx_parse_time(&text, 0);
-        /* Longer than a timer can be set for. */
+        /* The second condition is the longest time of a timer. */
         if (number <= 0 || number > NGX_MAX_INT32_VALUE) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "invalid max_delay \"%V\"; write a time, such as "
@@ -275,11 +277,11 @@ ngx_http_dthrottle_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_str_t                       *value, name;
     ngx_uint_t                       i;
     ngx_flag_t                       is_off;
-    ngx_http_dthrottle_limit_t      *limit, **place, **limits;
+    ngx_http_dthrottle_limit_t      *limit, **added, **limits;
     ngx_http_dthrottle_main_conf_t  *mcf;
 
     value = cf->args->elts;
-    /* Nothing, also not what is said above. */
+    /* `off` also turns off inherited limits. */
     is_off = cf->args->nelts == 2 && ngx_strcmp(value[1].data, "off") == 0;
     if (lcf->limits == NULL) {
         lcf->limits = ngx_array_create(cf->pool, 1, sizeof(void *));
@@ -289,8 +291,8 @@ ngx_http_dthrottle_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
         lcf->passed->limits = lcf->limits;
     } else if (is_off || lcf->limits->nelts == 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V off\" beside another \"%V\"; leave out "
-                           "one", &cmd->name, &cmd->name);
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V off\" and another \"%V\" exclude each "
+                           "other", &cmd->name, &cmd->name);
         return NGX_CONF_ERROR;
     }
     if (is_off) {
@@ -321,7 +323,7 @@ ngx_http_dthrottle_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     limits = lcf->limits->elts;
     for (i = 0; i < lcf->limits->nelts; i++) {
         if (limits[i]->zone == limit->zone) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "the zone \"%V\" twice; leave out one",
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" must be used only once here",
                                &limit->zone->name);
             return NGX_CONF_ERROR;
         }
@@ -330,15 +332,15 @@ ngx_http_dthrottle_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         limit->zone->burst = limit->burst;
     }
     mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_dthrottle_module);
-    place = ngx_array_push(&mcf->uses);
-    if (place == NULL) {
+    added = ngx_array_push(&mcf->uses);
+    if (added == NULL) {
         return NGX_CONF_ERROR;
     }
-    *place = limit;
-    place = ngx_array_push(lcf->limits);
-    if (place == NULL) {
+    *added = limit;
+    added = ngx_array_push(lcf->limits);
+    if (added == NULL) {
         return NGX_CONF_ERROR;
     }
-    *place = limit;
+    *added = limit;
     return NGX_CONF_OK;
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import time
@@ -132,7 +131,7 @@ def test_prometheus_has_decisions_by_domain_latencies_and_process_figures(
         assert daemon.process is not None
         (threads,) = query(address, "sum(process_threads)").values()
         assert threads >= 2
-        fds = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+        fds = sum(1 for _ in Path(f"/proc/{daemon.process.pid}/fd").iterdir())
         (scraped,) = query(address, "sum(process_open_fds)").values()
         assert abs(scraped - fds) <= 2
 

@@ -76,7 +76,9 @@ def test_redis_py(client: redis.Redis) -> None:
     assert throttle(client, key, 2, 1, 6000)[:3] == [1, 3, 0]
     assert throttle(client, key, 2, 1, 6000, 0)[:3] == [0, 3, 0]
     assert throttle(client, key, 2, 1, 6000, 4)[:4] == [1, 3, 0, -1]
-    with pytest.raises(redis.ResponseError, match="period must be a whole number of at least 1, got 0"):
+    with pytest.raises(
+        redis.ResponseError, match="period must be a whole number of at least 1, got 0"
+    ):
         throttle(client, key, 2, 1, 0)
     with pytest.raises(redis.ResponseError, match="wrong number"):
         throttle(client, key)

@@ -1,4 +1,4 @@
-"""Apache with the module: whole configurations from the lines that matter."""
+"""Runs Apache with the module. Completes configurations from the lines of a test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from server import MODULES, NOBODY, Server, folder_for, free_port, running
+from server import MODULES, NOBODY, Server, free_port, running, server_folder
 
 MPMS = ["prefork", "worker", "event"]
 LIBRARY = Path("/usr/lib/apache2/modules")
@@ -51,7 +51,7 @@ StartServers 3
 AliasMatch ^/ {folder}/html/index.html
 """
 
-# Where a configuration names what is said of a decision.
+# Directives that name the variables of the module.
 NAMES = """
 LogFormat "%P %>s %U %{DTHROTTLE_DECISION}e %{dthrottle-remaining}n %{dthrottle-delay}n" seen
 CustomLog {folder}/access.log seen
@@ -61,7 +61,7 @@ Header always set X-Remaining "%{DTHROTTLE_REMAINING}e" "expr=-n env('DTHROTTLE_
 
 
 def location(path: str, *lines: str) -> str:
-    """Give a location with these lines in it."""
+    """Return a location with these lines."""
     body = "\n    ".join(lines)
     return f"<Location {path}>\n    {body}\n</Location>\n"
 
@@ -75,7 +75,7 @@ def write(
     user: str | None = None,
     names: str = NAMES,
 ) -> list[str]:
-    """Write a configuration, and give the command that uses it."""
+    """Write a configuration, and return the command that uses it."""
     shutil.copy(MODULES / "apache" / ".libs" / "mod_dthrottle.so", folder)
     named = [*NEEDED, f"mpm_{mpm}"]
     loads = "\n".join(f"LoadModule {name}_module {LIBRARY}/mod_{name}.so" for name in named)
@@ -93,16 +93,16 @@ def write(
 def apache(lines: str, *, rights: str = "self", **options: str) -> Iterator[Server]:
     """Run Apache until the end of the block."""
     user = NOBODY if rights == "nobody" else None
-    with folder_for(user) as folder:
+    with server_folder(user) as folder:
         port = free_port()
         command = [*write(folder, port, lines, **options), "-DFOREGROUND"]
         with running(command, folder, port, user, signal.SIGTERM) as started:
             yield started
 
 
-def checked(lines: str, **options: str) -> tuple[int, str, list[Path]]:
-    """Test a configuration: status, what is said, and tables that were opened."""
-    with folder_for(None) as folder:
+def check_config(lines: str, **options: str) -> tuple[int, str, list[Path]]:
+    """Check a configuration. Return the exit status, the output, and the tables that exist."""
+    with server_folder(None) as folder:
         command = write(folder, free_port(), lines, **options)
         environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
         done = subprocess.run([*command, "-t"], capture_output=True, text=True, env=environment)
@@ -111,6 +111,6 @@ def checked(lines: str, **options: str) -> tuple[int, str, list[Path]]:
 
 
 def answered(server: Server, path: str) -> Counter[str]:
-    """Give the processes that answered requests for a path, by its access log."""
+    """Count the responses for a path by process, as the access log shows them."""
     lines = (server.folder / "access.log").read_text().splitlines()
     return Counter(line.split()[0] for line in lines if line.split()[2] == path)

@@ -1,4 +1,4 @@
-"""What takes longer: both servers under valgrind, and memory after a million requests.
+"""Long tests: both servers under valgrind, and their memory after a million requests.
 
 Run by `make test-servers-deep`, not with the other tests.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 import apache
 import nginx
 import pytest
-from server import Load, Server, delayed, folder_for, free_port, running
+from server import Load, Server, free_port, running, server_folder, wait_in_delay
 
 VALGRIND = ["valgrind", "--show-leak-kinds=definite", "--num-callers=30"]
 REQUESTS = 1_000_000
@@ -36,54 +36,61 @@ APACHE_LINES = (
 )
 
 
-def nginx_alone(folder: Path, port: int) -> list[str]:
+def nginx_single_process(folder: Path, port: int) -> list[str]:
     return nginx.write(folder, port, NGINX_HTTP, NGINX_USES, main="master_process off;")
 
 
-def apache_alone(folder: Path, port: int) -> list[str]:
+def apache_single_process(folder: Path, port: int) -> list[str]:
     return [*apache.write(folder, port, APACHE_LINES, mpm="worker"), "-X"]
 
 
-def ask_everything(server: Server) -> None:
+def request_all_locations(server: Server) -> None:
     Load(server, "/many?key=a", 200).join()
     Load(server, "/both?key=b", 50).join()
     Load(server, "/few?key=c", 30).join()
     for number in range(5):
-        waiting = delayed(server, f"/few?key=d{number}")
+        waiting = wait_in_delay(server, f"/few?key=d{number}")
         if waiting:
             waiting.close()
 
 
-# Apache's children end without closing the throttle: other threads may still ask it.
-@pytest.mark.parametrize(("alone", "leaks"), [(nginx_alone, "full"), (apache_alone, "no")])
-def test_valgrind_finds_nothing_of_ours(
-    alone: Callable[[Path, int], list[str]], leaks: str
+# Children of Apache exit without closing the throttle, because other threads may still use it.
+@pytest.mark.parametrize(
+    ("make_command", "leaks"), [(nginx_single_process, "full"), (apache_single_process, "no")]
+)
+def test_valgrind_finds_no_error_in_the_modules(
+    make_command: Callable[[Path, int], list[str]], leaks: str
 ) -> None:
-    with folder_for(None) as folder:
+    with server_folder(None) as folder:
         port, log = free_port(), folder / "valgrind.log"
         log.touch()
         folder.chmod(0o777)
-        command = [*VALGRIND, f"--leak-check={leaks}", f"--log-file={log}", *alone(folder, port)]
+        command = [
+            *VALGRIND,
+            f"--leak-check={leaks}",
+            f"--log-file={log}",
+            *make_command(folder, port),
+        ]
         with running(command, folder, port, end=signal.SIGTERM) as server:
-            ask_everything(server)
+            request_all_locations(server)
         text = log.read_text()
     assert "ERROR SUMMARY" in text, text
-    # One error or leak is a paragraph; those of the servers themselves are theirs.
+    # An error or leak is a paragraph. Those without dthrottle belong to the server.
     paragraphs = re.split(r"^==\d+== $", text, flags=re.MULTILINE)
     ours = [each for each in paragraphs if "dthrottle" in each and " at 0x" in each]
     assert ours == [], "\n".join(ours)
 
 
 def resident(process: int) -> int:
-    """Give the memory of a process itself, in KB: not what it shares, as the table."""
+    """Return the private memory of a process in KB, without the table."""
     text = Path(f"/proc/{process}/status").read_text()
     found = re.search(r"RssAnon:\s+(\d+) kB", text)
     assert found
     return int(found[1])
 
 
-def hammer(server: Server, requests: int) -> None:
-    """Ask so many times; each is one of a thousand keys."""
+def send_requests(server: Server, requests: int) -> None:
+    """Send this number of requests with one of a thousand keys each."""
     script = server.folder / "keys.lua"
     script.write_text(
         'request = function() return wrk.format("GET", "/many?key=" .. math.random(1000)) end\n'
@@ -104,15 +111,15 @@ def hammer(server: Server, requests: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["nginx", "apache"])
-def test_a_million_requests_leave_memory_flat(kind: str) -> None:
+def test_memory_does_not_grow_during_a_million_requests(kind: str) -> None:
     if kind == "nginx":
         started = nginx.nginx(NGINX_HTTP, NGINX_USES, workers="1")
     else:
         started = apache.apache(APACHE_LINES + "StartServers 1\nMaxSpareThreads 10\n")
     with started as server:
-        hammer(server, REQUESTS // 5)
+        send_requests(server, REQUESTS // 5)
         before = {child: resident(child) for child in server.children()}
-        hammer(server, REQUESTS)
+        send_requests(server, REQUESTS)
         for child, memory in before.items():
             after = resident(child)
             print(f"{kind}: {memory} KB, {after} KB after {REQUESTS} requests")

@@ -1,4 +1,4 @@
-// The same in Express: an application that asks the throttle of a configuration file itself.
+// An Express application that uses the throttle of a configuration file.
 'use strict';
 
 const express = require('express');

@@ -1,7 +1,7 @@
-"""Hosts for servers: network namespaces where that is allowed, else this host again and again.
+"""Hosts for servers: network namespaces if the user is root, otherwise this host several times.
 
-Each has a thread that has moved into its namespace; threads and processes that are begun there are
-on that host, too, and 127.0.0.1 is the host itself.
+Each host has a thread in its namespace. Threads and processes that this thread starts are on the
+same host, where 127.0.0.1 is the host itself.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from server import free_port
 CLONE_NEWNET = 0x40000000
 NAMESPACES = Path("/var/run/netns")
 
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 
 
 @dataclass
 class Host:
-    """Where a server runs."""
+    """A host on which a server runs."""
 
     node: str
-    """Address and port of the node that is there."""
+    """Address and port of the node on this host."""
     _thread: ThreadPoolExecutor
 
-    def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
-        """Call a function there."""
+    def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a function on this host."""
         return self._thread.submit(function, *arguments).result()
 
 
 def _network(count: int) -> Any:
-    """Make namespaces that hear one another, as the tests of clusters do."""
+    """Create connected namespaces with the code of the cluster tests."""
     path = Path(__file__).parents[1] / "cluster" / "network.py"
     spec = importlib.util.spec_from_file_location("network", path)
     assert spec
@@ -57,7 +57,7 @@ def _move(namespace: str) -> None:
 
 @contextmanager
 def hosts(count: int) -> Iterator[list[Host]]:
-    """Give so many hosts."""
+    """Create hosts."""
     with ExitStack() as stack:
         if os.geteuid() != 0:
             threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(count)]

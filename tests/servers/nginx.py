@@ -1,4 +1,4 @@
-"""nginx with the module: whole configurations from the lines that matter."""
+"""Runs nginx with the module. Completes configurations from the lines of a test."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from server import MODULES, NOBODY, Server, folder_for, free_port, running
+from server import MODULES, NOBODY, Server, free_port, running, server_folder
 
 WORKERS = "3"
-# Root starts workers that are somebody else, and others are what they are.
+# As root, nginx starts workers of another user. The tests also run it as an ordinary user.
 RIGHTS = ["root", "nobody"] if os.geteuid() == 0 else ["self"]
 
 CONFIG = """
@@ -47,7 +47,7 @@ http {{
 
 
 def location(path: str, *lines: str) -> str:
-    """Give a location that serves the one file, with these lines in it."""
+    """Return a location that serves the page and has these lines."""
     return f"location {path} {{ rewrite ^ /index.html break; {' '.join(lines)} }}\n"
 
 
@@ -60,7 +60,7 @@ def write(
     table: str = "dthrottle_table test size=1000 dir={folder}/tables;",
     workers: str = WORKERS,
 ) -> list[str]:
-    """Write a configuration, and give the command that uses it."""
+    """Write a configuration, and return the command that uses it."""
     shutil.copy(MODULES / "nginx" / "ngx_http_dthrottle_module.so", folder)
     path = folder / "nginx.conf"
     table = table.format(folder=folder)
@@ -69,7 +69,7 @@ def write(
 
 
 def command(folder: Path, path: Path) -> list[str]:
-    """Give the command that uses a configuration."""
+    """Return the command that uses a configuration."""
     program = shutil.which("nginx") or "/usr/sbin/nginx"
     return [program, "-p", str(folder), "-e", str(folder / "error.log"), "-c", str(path)]
 
@@ -78,21 +78,21 @@ def command(folder: Path, path: Path) -> list[str]:
 def nginx(http: str, server: str, *, rights: str = "self", **options: str) -> Iterator[Server]:
     """Run nginx until the end of the block."""
     user = NOBODY if rights == "nobody" else None
-    with folder_for(user) as folder:
+    with server_folder(user) as folder:
         port = free_port()
         with running(write(folder, port, http, server, **options), folder, port, user) as started:
             yield started
 
 
-def checked(http: str, server: str, **options: str) -> tuple[int, str, list[Path]]:
-    """Test a configuration: status, what is said, and tables that were opened."""
-    with folder_for(None) as folder:
+def check_config(http: str, server: str, **options: str) -> tuple[int, str, list[Path]]:
+    """Check a configuration. Return the exit status, the output, and the tables that exist."""
+    with server_folder(None) as folder:
         done = test(folder, write(folder, free_port(), http, server, **options))
         said = done.stderr.replace(str(folder), "FOLDER")
         return done.returncode, said, list((folder / "tables").iterdir())
 
 
 def test(folder: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run the test that nginx has for configurations."""
+    """Run `nginx -t`."""
     environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
     return subprocess.run([*command, "-t"], capture_output=True, text=True, env=environment)

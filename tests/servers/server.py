@@ -1,4 +1,4 @@
-"""A web server in a folder of its own, and what clients do to it."""
+"""Runs a web server in its own folder, and sends requests to it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ NOBODY = 65534
 SECONDS = 60
 THREADS = 8
 
-Done = TypeVar("Done")
-Given = TypeVar("Given")
+Result = TypeVar("Result")
+Item = TypeVar("Item")
 
 
 @dataclass
 class Answer:
-    """What a client gets."""
+    """A response."""
 
     status: int
     headers: dict[str, str]
@@ -41,8 +41,8 @@ class Answer:
 
 
 @dataclass
-class Seen:
-    """What all clients saw."""
+class LoadResult:
+    """The responses to all requests of a load."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     processes: Counter[str] = field(default_factory=Counter)
@@ -51,34 +51,34 @@ class Seen:
     broken: int = 0
     """Requests whose connection was lost."""
     hung: int = 0
-    """Requests that were never answered."""
+    """Requests without a response."""
 
     def rate(self) -> float:
-        """Give how many passed in a second: the slope of their number over time."""
+        """Return the allowed requests per second: the slope of their number over time."""
         times = sorted(self.allowed_at)
         return statistics.linear_regression(times, range(len(times))).slope
 
     @property
     def lost(self) -> int:
-        """Give how many requests have no answer."""
+        """Return the number of requests without a response."""
         return self.broken + self.hung
 
     def longest_silence(self) -> float:
-        """Give the longest time without an answer to anybody."""
+        """Return the longest time without any response."""
         times = sorted(self.answered_at)
         return max(after - before for before, after in itertools.pairwise(times))
 
 
 @dataclass
 class Server:
-    """A server that runs."""
+    """A running server."""
 
     folder: Path
     port: int
     process: subprocess.Popen[bytes]
 
     def get(self, path: str, **headers: str) -> Answer:
-        """Make a request on a connection of its own."""
+        """Send a request on its own connection."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
         try:
             begun = time.monotonic()
@@ -92,24 +92,24 @@ class Server:
             connection.close()
 
     def statuses(self, path: str, count: int, **headers: str) -> list[int]:
-        """Make so many requests, one after the other."""
+        """Send requests one after the other, and return their status codes."""
         return [self.get(path, **headers).status for _ in range(count)]
 
     def children(self) -> list[int]:
-        """Give the processes that answer."""
+        """Return the processes that serve requests."""
         path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         return [int(child) for child in path.read_text().split()]
 
     def log(self) -> str:
-        """Give what it has written about errors."""
+        """Return the error log."""
         return (self.folder / "error.log").read_text()
 
 
 class Load:
-    """Asks for one path from several threads until it is stopped, or so many times."""
+    """Requests one path from several threads, a number of times or until it is stopped."""
 
     def __init__(self, server: Server, path: str, requests: int | None = None) -> None:
-        self.seen = Seen()
+        self.seen = LoadResult()
         self._server, self._path, self._left = server, path, requests
         self._stop = threading.Event()
         self._lock = threading.Lock()
@@ -117,13 +117,13 @@ class Load:
         for thread in self._threads:
             thread.start()
 
-    def stop(self) -> Seen:
-        """Stop, and give what was seen."""
+    def stop(self) -> LoadResult:
+        """Stop, and return the responses."""
         self._stop.set()
         return self.join()
 
-    def join(self) -> Seen:
-        """Wait for the last request."""
+    def join(self) -> LoadResult:
+        """Wait for the last response."""
         for thread in self._threads:
             thread.join()
         return self.seen
@@ -157,18 +157,17 @@ class Load:
                 self.seen.allowed_at.append(now)
 
 
-def side_by_side(run: Callable[[Given], Done], items: Iterable[Given]) -> list[Done]:
-    """Run what mostly waits for all items at the same time."""
+def run_in_parallel(run: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Call a function that mostly waits for all items at the same time."""
     listed = list(items)
     with ThreadPoolExecutor(len(listed)) as threads:
         return list(threads.map(run, listed))
 
 
-def at_once(server: Server, path: str, count: int, since: float | None = None) -> list[Answer]:
-    """Ask several times at once, and give the answers as they come.
+def send_at_once(server: Server, path: str, count: int, since: float | None = None) -> list[Answer]:
+    """Send requests at the same time, and return the responses in the order of their arrival.
 
-    Their times are all since the same moment: clients begin late on a machine that is busy, but not
-    what they wait for.
+    All times are measured from the same moment, because threads start late on a busy machine.
     """
     begin = time.monotonic() if since is None else since
 
@@ -181,10 +180,10 @@ def at_once(server: Server, path: str, count: int, since: float | None = None) -
     return sorted(answers, key=lambda answer: answer.seconds)
 
 
-def tried(check: Callable[[str], None]) -> None:
-    """Run a check that goes by the clock again, each time with another key, until it succeeds once.
+def retry_with_keys(check: Callable[[str], None]) -> None:
+    """Run a check that depends on the clock until it succeeds once, each time with another key.
 
-    A machine that stalls in the midst spoils one of them; a fault spoils them all.
+    A stall of the machine breaks one attempt. A defect breaks all of them.
     """
     for attempt in range(4):
         with suppress(AssertionError):
@@ -192,8 +191,8 @@ def tried(check: Callable[[str], None]) -> None:
     return check("last")
 
 
-def delayed(server: Server, path: str) -> socket.socket | None:
-    """Ask, and give the connection if there is no answer yet: the request is delayed."""
+def wait_in_delay(server: Server, path: str) -> socket.socket | None:
+    """Send a request, and return the connection if the request is being delayed."""
     client = socket.create_connection(("127.0.0.1", server.port))
     client.settimeout(0.7)
     client.sendall(f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
@@ -205,17 +204,17 @@ def delayed(server: Server, path: str) -> socket.socket | None:
     return None
 
 
-def until(what: str, done: Callable[[], Done | None]) -> Done:
-    """Wait until a function gives something that is true, and give that."""
+def wait_until(what: str, done: Callable[[], Result | None]) -> Result:
+    """Wait until a function returns a true value, and return it."""
     end = time.monotonic() + SECONDS
     while not (given := done()):
-        assert time.monotonic() < end, f"never: {what}"
+        assert time.monotonic() < end, f"not within {SECONDS} s: {what}"
         time.sleep(0.02)
     return given
 
 
-def files_of(process: int) -> set[str]:
-    """Give what a process has open, as the system names it; what is closed meanwhile is left out."""
+def open_files(process: int) -> set[str]:
+    """Return the targets of the open file descriptors of a process."""
     found = set()
     with suppress(FileNotFoundError):
         for link in Path(f"/proc/{process}/fd").iterdir():
@@ -225,14 +224,14 @@ def files_of(process: int) -> set[str]:
 
 
 def free_port() -> int:
-    """Find a port that was free a moment ago."""
+    """Return a port that is probably free."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 
 
 @contextmanager
-def folder_for(user: int | None) -> Iterator[Path]:
-    """Make a folder that belongs to a user, with what the modules need and a file to serve."""
+def server_folder(user: int | None) -> Iterator[Path]:
+    """Create a folder of a user with the library for the modules and a page to serve."""
     folder = Path(tempfile.mkdtemp(prefix="dthrottle-servers-"))
     try:
         folder.chmod(0o755)
@@ -256,7 +255,7 @@ def running(
     user: int | None = None,
     end: signal.Signals = signal.SIGQUIT,
 ) -> Iterator[Server]:
-    """Run a server, as a user or as who runs this, until the end of the block."""
+    """Run a server as a user, by default the current one, until the end of the block."""
     environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
     groups: list[int] | None = None if user is None else []
     process = subprocess.Popen(
@@ -266,7 +265,7 @@ def running(
         user=user,
         group=user,
         extra_groups=groups,
-        # Apache tells its whole group to end.
+        # Apache sends signals to its whole process group.
         start_new_session=True,
     )
     server = Server(folder, port, process)
@@ -279,7 +278,7 @@ def running(
             return False
 
     try:
-        until("the server answers", answers)
+        wait_until("the server answers", answers)
         yield server
     finally:
         process.send_signal(end)

@@ -1,4 +1,4 @@
-"""All children of Apache hold a client to one burst and one rate, whatever happens to them."""
+"""All children of Apache share one limit, despite restarts and kills."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from apache import MPMS, answered, apache, location
 from nginx import RIGHTS
-from server import THREADS, Load, Seen, side_by_side, until
+from server import THREADS, Load, LoadResult, run_in_parallel, wait_until
 
 BURST = 100
 REQUESTS = 4 * BURST
@@ -25,28 +25,28 @@ BURSTS = SLOW + location(
 )
 
 
-def a_burst(mpm: str, rights: str = "self") -> None:
+def check_burst(mpm: str, rights: str = "self") -> None:
     with apache(BURSTS, mpm=mpm, rights=rights) as server:
         seen = Load(server, "/burst", REQUESTS).join()
         assert seen.statuses == {ALLOWED: BURST, REFUSED: REQUESTS - BURST}
         tables = list((server.folder / "tables").iterdir())
         assert len(tables) == 1
-        until("several children", lambda: len(answered(server, "/burst")) > 1)
+        wait_until("several children", lambda: len(answered(server, "/burst")) > 1)
         before = server.children()
         server.process.send_signal(signal.SIGUSR1)
-        until("other children", lambda: not set(before) & set(server.children()))
-        until("a child", lambda: server.get("/free").status == ALLOWED)
+        wait_until("other children", lambda: not set(before) & set(server.children()))
+        wait_until("a child", lambda: server.get("/free").status == ALLOWED)
         assert server.get("/burst").status == REFUSED
         assert list((server.folder / "tables").iterdir()) == tables
 
 
 def test_a_burst_is_exact_and_survives_a_graceful_restart() -> None:
-    side_by_side(a_burst, MPMS)
+    run_in_parallel(check_burst, MPMS)
 
 
 @pytest.mark.parametrize("rights", RIGHTS)
-def test_a_burst_is_exact_whoever_runs_it(rights: str) -> None:
-    a_burst("event", rights)
+def test_a_burst_is_exact_for_every_user_who_starts_apache(rights: str) -> None:
+    check_burst("event", rights)
 
 
 def test_the_first_process_has_no_thread_and_no_table() -> None:
@@ -56,10 +56,10 @@ def test_the_first_process_has_no_thread_and_no_table() -> None:
         assert len(list(Path(f"/proc/{first}/task").iterdir())) == 1
         assert "/tables/" not in Path(f"/proc/{first}/maps").read_text()
         child = Path(f"/proc/{server.children()[0]}/maps")
-        until("a child has it", lambda: "/tables/" in child.read_text())
+        wait_until("a child has opened the table", lambda: "/tables/" in child.read_text())
 
 
-def a_rate(mpm: str) -> Seen:
+def measure_rate(mpm: str) -> LoadResult:
     lines = f"DThrottleRule fast {RATE:.0f}/s burst=100\n"
     lines += location("/rate", "DThrottle On", "DThrottleDomain fast", "DThrottleLogLevel debug")
     with apache(lines, mpm=mpm) as server:
@@ -69,13 +69,13 @@ def a_rate(mpm: str) -> Seen:
         return load.stop()
 
 
-def test_the_rate_is_right() -> None:
-    for seen in side_by_side(a_rate, MPMS):
+def test_all_children_together_allow_the_rate() -> None:
+    for seen in run_in_parallel(measure_rate, MPMS):
         assert set(seen.statuses) == {ALLOWED, REFUSED}
         assert seen.rate() == pytest.approx(RATE, rel=0.02)
 
 
-def restarts(mpm: str) -> None:
+def check_restarts(mpm: str) -> None:
     more = 'DThrottleMaxDelayed 20\nDThrottleRule fast "200/s" burst=1\n' + location(
         "/delayed", "DThrottle On", "DThrottleDomain fast", "DThrottleMaxDelay 2s"
     )
@@ -89,15 +89,15 @@ def restarts(mpm: str) -> None:
         assert (burst.lost, delayed.lost) == (0, 0)
         assert burst.statuses[ALLOWED] == BURST
         assert set(burst.statuses) == {ALLOWED, REFUSED}
-        assert set(delayed.statuses) == {ALLOWED}, "never more than 8 at once"
-        until("several generations", lambda: len(answered(server, "/delayed")) > 3)
+        assert set(delayed.statuses) == {ALLOWED}, "at most 8 requests are delayed at once"
+        wait_until("several generations", lambda: len(answered(server, "/delayed")) > 3)
 
 
-def test_graceful_restarts_under_load_lose_nothing() -> None:
-    side_by_side(restarts, MPMS)
+def test_graceful_restarts_under_load_lose_no_request() -> None:
+    run_in_parallel(check_restarts, MPMS)
 
 
-def restart_while_delayed(mpm: str) -> None:
+def check_restart_during_delays(mpm: str) -> None:
     lines = 'DThrottleRule slow "1/s" burst=1\n' + location(
         "/delayed", "DThrottle On", "DThrottleDomain slow", "DThrottleMaxDelay 9s"
     )
@@ -114,14 +114,14 @@ def restart_while_delayed(mpm: str) -> None:
         server.process.send_signal(signal.SIGUSR1)
         for place, (seconds, status) in enumerate(sorted(client.result() for client in clients), 1):
             assert status == ALLOWED
-            assert seconds > place - 0.03, "a signal does not end a delay"
+            assert seconds > place - 0.03, "the signal must not end a delay early"
 
 
 def test_a_graceful_restart_does_not_end_delays() -> None:
-    side_by_side(restart_while_delayed, MPMS)
+    run_in_parallel(check_restart_during_delays, MPMS)
 
 
-def kills(mpm: str) -> None:
+def check_kills(mpm: str) -> None:
     dice, killed = random.Random(5), 0
     with apache(BURSTS, mpm=mpm) as server:
         load = Load(server, "/burst")
@@ -134,10 +134,10 @@ def kills(mpm: str) -> None:
                 killed += 1
         seen = load.stop()
         assert killed > 5
-        assert set(seen.statuses) == {ALLOWED, REFUSED}, "nothing else was answered"
+        assert set(seen.statuses) == {ALLOWED, REFUSED}, "there must be no other status"
         assert BURST - seen.broken <= seen.statuses[ALLOWED] <= BURST
         assert seen.statuses[REFUSED] > BURST
-        # Only what was in the child itself is lost, and the others go on.
+        # Only requests in the killed child are lost.
         assert seen.broken <= killed * (1 if mpm == "prefork" else THREADS)
         assert seen.hung == 0
         assert seen.longest_silence() < 5
@@ -146,5 +146,5 @@ def kills(mpm: str) -> None:
         assert after.statuses == {ALLOWED: BURST, REFUSED: 20}
 
 
-def test_killed_children_fail_nobody_else() -> None:
-    side_by_side(kills, MPMS)
+def test_killed_children_lose_only_their_own_requests() -> None:
+    run_in_parallel(check_kills, MPMS)

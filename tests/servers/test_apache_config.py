@@ -10,7 +10,7 @@ from pathlib import Path
 import apache
 import pytest
 from apache import location
-from server import REPOSITORY, until
+from server import REPOSITORY, wait_until
 
 RULE = "DThrottleRule default 1/s\n"
 
@@ -19,44 +19,53 @@ BAD: list[tuple[str, str]] = [
     ("DThrottleRule default", "takes a domain, a rate such as"),
     ("DThrottleRule default 1/fortnight", 'DThrottleRule: rules[0].rate: "1/fortnight"'),
     ("DThrottleRule default 0/s", "DThrottleRule: rules[0].rate: "),
-    ("DThrottleRule default 1/s burst=0", '"burst=0": write a number of requests'),
-    ("DThrottleRule default 1/s burst=5x", '"burst=5x": write a number of requests'),
-    ("DThrottleRule default 1/s brst=5", '"brst=5": unknown; DThrottleRule takes a domain'),
-    ("DThrottleRule default 1/s burst=10s5", '"burst=10s5": write a number of requests'),
-    ("DThrottleRule default 1/s charge_refused=x", '"charge_refused=x": write on or off'),
+    ("DThrottleRule default 1/s burst=0", '"burst=0": must be a number of requests'),
+    ("DThrottleRule default 1/s burst=5x", '"burst=5x": must be a number of requests'),
+    (
+        "DThrottleRule default 1/s brst=5",
+        '"brst=5": unknown parameter; DThrottleRule takes a domain',
+    ),
+    ("DThrottleRule default 1/s burst=10s5", '"burst=10s5": must be a number of requests'),
+    ("DThrottleRule default 1/s charge_refused=x", '"charge_refused=x": must be on or off'),
     (
         "DThrottleRule a 1/s name=x\nDThrottleRule a 2/s name=x",
         '"x" is the name of an earlier rule; choose another',
     ),
-    # Places.
+    # Directives for locations.
     ("DThrottle Perhaps", "DThrottle must be On or Off"),
-    ("DThrottle On", "DThrottle is on, and there is no rule: add DThrottleRule default"),
-    ("DThrottleDomain none", 'no domain "none" for DThrottleDomain on line'),
+    ("DThrottle On", "DThrottle is on, but there is no rule: add DThrottleRule default"),
+    ("DThrottleDomain none", 'names the unknown domain "none": add a DThrottleRule'),
     ("DThrottleTag %{nothing", 'DThrottleTag "%{nothing": '),
-    ("DThrottleIPv6Prefix 129", 'DThrottleIPv6Prefix "129": write a number from 1 to 128'),
-    ("DThrottleCost -1", 'DThrottleCost "-1": write a number from 0 to'),
+    ("DThrottleIPv6Prefix 129", 'DThrottleIPv6Prefix must be a number from 1 to 128, got "129"'),
+    ("DThrottleCost -1", "DThrottleCost must be a number from 0 to"),
     ("DThrottleCost %{nothing", 'DThrottleCost "%{nothing": '),
-    ("DThrottleStatus 450", 'DThrottleStatus "450": Apache has no such status; write one that it'),
-    ("DThrottleStatus 200", 'DThrottleStatus "200": write a number from 400 to 599'),
+    ("DThrottleStatus 450", "DThrottleStatus must be a status that Apache knows, such"),
+    ("DThrottleStatus 200", 'DThrottleStatus must be a number from 400 to 599, got "200"'),
     *[
-        (f"DThrottleMaxDelay {value}", f'DThrottleMaxDelay "{value}": write a time with its unit')
+        (
+            f"DThrottleMaxDelay {value}",
+            "DThrottleMaxDelay must be a time with a unit, of at most an hour",
+        )
         for value in ("5", "-5", "00", "long", "ms", "2sec", "3601s")
     ],
-    ("DThrottleMaxDelayed many", 'DThrottleMaxDelayed "many": write a number from 0 to'),
+    ("DThrottleMaxDelayed many", "DThrottleMaxDelayed must be a number from 0 to"),
     ("DThrottleDryRun 1", "DThrottleDryRun must be On or Off"),
-    ("DThrottleHeaders 1", "write on, off, standard, draft-7"),
+    ("DThrottleHeaders 1", "DThrottleHeaders must be on, off, standard, draft-7"),
     ("DThrottleEnvironment 1", "DThrottleEnvironment must be On or Off"),
-    ("DThrottleLogLevel loud", 'DThrottleLogLevel "loud": write debug, info, notice'),
+    ("DThrottleLogLevel loud", "DThrottleLogLevel must be debug, info, notice"),
     # Table.
     ("DThrottleTable a/b", "DThrottleTable: table.name: "),
-    ("DThrottleTable a size=0", '"size=0": write bytes such as size=64M'),
+    ("DThrottleTable a size=0", '"size=0": must be a number of bytes such as size=64M'),
     ("DThrottleTable a size=1K", "DThrottleTable: table.size: 1024 bytes are too few"),
-    ("DThrottleTable a b", '"b": unknown; DThrottleTable takes a name'),
-    ("DThrottleTable a\nDThrottleTable b", "DThrottleTable: once, with a name"),
+    ("DThrottleTable a b", '"b": unknown parameter; DThrottleTable takes a name'),
+    ("DThrottleTable a\nDThrottleTable b", "DThrottleTable must be given once, with a name"),
     # Cluster.
-    ("DThrottleCluster name=a liste=x", '"liste=x": unknown; DThrottleCluster takes name='),
+    (
+        "DThrottleCluster name=a liste=x",
+        '"liste=x": unknown parameter; DThrottleCluster takes name=',
+    ),
     ("DThrottleCluster listen=127.0.0.1:1", "DThrottleCluster: cluster.name"),
-    ("DThrottleCluster name=a name=b", '"name=b": is said twice; leave out one'),
+    ("DThrottleCluster name=a name=b", '"name=b": must be given only once'),
     ("DThrottleCluster name=a listen=10.0.0.1:1", "DThrottleCluster: cluster.listen: "),
     ("DThrottleCluster name=a pacing=x", "DThrottleCluster: cluster.pacing"),
     ("DThrottleCluster name=a period=50", 'DThrottleCluster: cluster.period: "50"'),
@@ -68,15 +77,15 @@ BAD: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("lines", "said"), BAD)
-def test_a_bad_value_is_explained(lines: str, said: str) -> None:
-    status, text, tables = apache.checked(lines, table="")
+@pytest.mark.parametrize(("lines", "message"), BAD)
+def test_an_invalid_value_is_explained(lines: str, message: str) -> None:
+    status, text, tables = apache.check_config(lines, table="")
     assert status == 1
-    assert said in text, text
+    assert message in text, text
     assert tables == []
 
 
-def test_a_good_configuration_opens_nothing(tmp_path: Path) -> None:
+def test_checking_a_valid_configuration_opens_no_table(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("sixteen bytes and more\n")
     lines = RULE + (
@@ -84,22 +93,22 @@ def test_a_good_configuration_opens_nothing(tmp_path: Path) -> None:
         'peer=localhost period=50ms reports=eager tolerance=auto pacing=on "retention_bytes=16 MB" '
         '"packet_key=quoted \\" and long enough"\nDThrottle On\n'
     )
-    status, text, tables = apache.checked(lines)
+    status, text, tables = apache.check_config(lines)
     assert status == 0, text
     assert "Syntax OK" in text
     assert tables == []
 
 
-def test_a_file(tmp_path: Path) -> None:
+def test_errors_in_a_file_name_it_and_the_line(tmp_path: Path) -> None:
     file = tmp_path / "dthrottle.toml"
     file.write_text("[domains.a]\nrate = '1/fortnight'\n")
     lines = f"DThrottleConfigFile {file}\nDThrottleDomain a\nDThrottle On\n"
-    status, text, _ = apache.checked(lines)
+    status, text, _ = apache.check_config(lines)
     assert (status, f"{file}: line 2: domains.a.rate: " in text) == (1, True), text
     file.write_text("[domains.a]\nrate = '1/s'\n[cluster]\nname='x'\nlisten = '127.0.0.1:0'\n")
-    assert apache.checked(lines)[0] == 0
-    status, text, _ = apache.checked(lines + "DThrottleCluster name=x\n")
-    assert (status, "do not go together: " in text) == (1, True), text
+    assert apache.check_config(lines)[0] == 0
+    status, text, _ = apache.check_config(lines + "DThrottleCluster name=x\n")
+    assert (status, "contradict each other: " in text) == (1, True), text
 
 
 def own_tables() -> set[Path]:
@@ -119,13 +128,13 @@ def test_the_table_is_named_after_the_server() -> None:
         other.unlink()
         children = server.children()
         server.process.send_signal(signal.SIGUSR1)
-        until("other children", lambda: not set(children) & set(server.children()))
+        wait_until("other children", lambda: not set(children) & set(server.children()))
         assert server.statuses("/a", 2) == [429, 429]
         assert own_tables() - before == {made}
     made.unlink()
 
 
-def test_the_size_of_the_table() -> None:
+def test_the_table_has_the_size_of_the_directive() -> None:
     for size, least, most in [("64M", 60e6, 64 << 20), ("1000000", 27e6, 29e6), ("1", 0, 5e6)]:
         table = f"DThrottleTable test size={size} dir={{folder}}/tables"
         with apache.apache(RULE + "DThrottle On\n", table=table) as server:
@@ -134,7 +143,7 @@ def test_the_size_of_the_table() -> None:
             assert least <= made.stat().st_size <= most
 
 
-def test_a_table_that_cannot_be_opened_limits_nothing_and_says_so(tmp_path: Path) -> None:
+def test_requests_pass_and_the_log_says_why_if_the_table_cannot_be_opened(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     name = f"dthrottle-{65534 if os.geteuid() == 0 else os.geteuid()}-taken"
     (tmp_path / name).mkdir()
@@ -147,8 +156,8 @@ def test_a_table_that_cannot_be_opened_limits_nothing_and_says_so(tmp_path: Path
         assert "nothing is limited" in server.log()
 
 
-def test_the_example_of_the_documentation() -> None:
+def test_the_example_of_the_documentation_is_valid() -> None:
     text = (REPOSITORY / "docs" / "apache.md").read_text()
     (example,) = re.findall(r"^```apache\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    status, said, _ = apache.checked(re.sub("LoadModule .*", "", example))
+    status, said, _ = apache.check_config(re.sub("LoadModule .*", "", example))
     assert status == 0, said

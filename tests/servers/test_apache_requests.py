@@ -1,4 +1,4 @@
-"""What Apache's module says to single requests."""
+"""The responses of Apache's module to single requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from apache import apache, location
-from server import Answer, Server, at_once, tried, until
+from server import Answer, Server, retry_with_keys, send_at_once, wait_until
 
 LINES = """
 DThrottleRule default "1/day" burst=2
@@ -88,7 +88,7 @@ def shown(answer: Answer) -> tuple[int, str | None, str | None]:
     return answer.status, answer.headers.get("x-status"), answer.headers.get("x-remaining")
 
 
-def test_on_and_off(server: Server) -> None:
+def test_only_locations_that_are_on_are_limited(server: Server) -> None:
     assert [shown(server.get("/")) for _ in range(4)] == [(200, None, None)] * 4
     assert [shown(server.get("/off")) for _ in range(4)] == [(200, None, None)] * 4
     assert shown(server.get("/on")) == (200, "passed", "1")
@@ -96,7 +96,7 @@ def test_on_and_off(server: Server) -> None:
     assert shown(server.get("/on")) == (429, "refused", "0")
 
 
-def test_without_headers() -> None:
+def test_a_refusal_has_retry_after_although_header_fields_are_off() -> None:
     lines = 'DThrottleRule default "1/day" burst=2\n' + location("/on", "DThrottle On")
     lines += location("/on/dry", "DThrottleDryRun On")
     with apache(lines) as server:
@@ -109,10 +109,10 @@ def test_without_headers() -> None:
         assert shown(server.get("/on/dry")) == (200, "refused-dry-run", "0")
 
 
-def test_a_client_is_its_address(server: Server) -> None:
+def test_the_default_tag_is_the_address_with_its_prefix(server: Server) -> None:
     for client in ("10.0.0.1", "10.0.0.2"):
         assert server.statuses("/on", 3, X_Client=client) == [200, 200, 429]
-    # One client has all addresses of a prefix, and an IPv4 address is the same in IPv6.
+    # A prefix is one client, and an IPv4 address in IPv6 form is the same client.
     assert server.statuses("/on", 2, X_Client="2001:db8:1:1::1") == [200, 200]
     assert server.statuses("/on", 1, X_Client="2001:db8:1:1:ffff::2") == [429]
     assert server.statuses("/on", 1, X_Client="2001:db8:1:2::1") == [200]
@@ -121,24 +121,24 @@ def test_a_client_is_its_address(server: Server) -> None:
     assert server.statuses("/prefix", 1, X_Client="2001:db8:5:1::1") == [200]
     assert server.statuses("/prefix", 1, X_Client="2001:db8:5:ffff::1") == [429]
     assert server.statuses("/prefix", 1, X_Client="2001:db8:6::1") == [200]
-    # In the middle of a byte.
+    # A prefix that ends within a byte.
     assert server.statuses("/odd", 1, X_Client="2001:db8:7:1000::") == [200]
     assert server.statuses("/odd", 1, X_Client="2001:db8:7:1fff::") == [429]
     assert server.statuses("/odd", 1, X_Client="2001:db8:7:0fff::") == [200]
-    # Few letters do not make it an IPv4 address.
+    # A short IPv6 address is not an IPv4 address.
     assert server.statuses("/prefix", 1, X_Client="::1") == [200]
     assert server.statuses("/prefix", 1, X_Client="0.0.0.1") == [200]
     assert server.statuses("/prefix", 1, X_Client="::2") == [429]
 
 
-def test_a_tag_is_an_expression(server: Server) -> None:
+def test_an_expression_computes_the_tag(server: Server) -> None:
     assert server.statuses("/tag", 3, X_Key="one") == [200, 200, 429]
     assert server.statuses("/tag", 1, X_Key="two") == [200]
     assert [shown(server.get("/tag")) for _ in range(4)] == [(200, None, None)] * 4, "empty"
-    assert server.statuses("/env", 2) == [200, 429], "what SetEnvIf has set is seen"
+    assert server.statuses("/env", 2) == [200, 429], "the expression sees variables of SetEnvIf"
 
 
-def test_headers_and_the_rule_that_refused(server: Server) -> None:
+def test_header_fields_and_log_name_the_rule_that_refused(server: Server) -> None:
     answer = server.get("/two", X_Key="h")
     assert answer.headers["ratelimit-policy"] == '"day";q=10;w=864000, "in an hour";q=4;w=14400'
     assert answer.headers["ratelimit"] == '"in an hour";r=3;t=3600'
@@ -158,36 +158,36 @@ def test_headers_and_the_rule_that_refused(server: Server) -> None:
     assert "ratelimit" not in answer.headers
 
 
-def test_headers_are_of_the_rule_that_decided(server: Server) -> None:
+def test_header_fields_show_the_rule_with_the_least_left(server: Server) -> None:
     assert server.get("/alike").headers["ratelimit"] == '"first";r=4;t=1'
     time.sleep(1.5)
-    # The first has more again.
+    # The first rule has refilled.
     assert server.get("/alike").headers["ratelimit"].startswith('"second";r=3;t=86')
 
 
-def test_a_request_has_its_cost(server: Server) -> None:
+def test_an_expression_computes_the_cost(server: Server) -> None:
     assert shown(server.get("/two/dear", X_Key="c", X_Cost="3")) == (200, "passed", "1")
     assert shown(server.get("/two/dear", X_Key="c", X_Cost="2"))[0] == 429
     assert shown(server.get("/two/dear", X_Key="c", X_Cost="0")) == (200, "passed", "1")
     assert shown(server.get("/two/dear", X_Key="c", X_Cost="1x")) == (200, "passed", "0")
     assert server.statuses("/two/dear", 8, X_Key="n", X_Cost="1x") == [200] * 4 + [429] * 4
-    odd = server.log().count("which is no number")
-    assert 1 <= odd <= len(server.children()), "clients do not fill the log"
-    assert 'DThrottleCost gives "1x", which is no number' in server.log()
+    odd = server.log().count("DThrottleCost must give a number")
+    assert 1 <= odd <= len(server.children()), "an invalid cost is logged once per child"
+    assert 'DThrottleCost must give a number, got "1x"' in server.log()
     assert shown(server.get("/two/three", X_Key="t")) == (200, "passed", "1")
-    # More than the burst passes when the bucket is full, and is paid for.
+    # A cost above the burst passes if the bucket is full, and leaves it in debt.
     assert shown(server.get("/two/dear", X_Key="d", X_Cost="6")) == (200, "passed", "0")
     headers = server.get("/two", X_Key="d").headers
     assert int(headers["retry-after"]) > 2 * 3600
     assert headers["ratelimit"].endswith(f";t={headers['retry-after']}")
 
 
-def test_a_cost_below_replaces_one_above(server: Server) -> None:
+def test_the_cost_of_an_inner_location_replaces_the_outer_one(server: Server) -> None:
     assert shown(server.get("/two/dear/cheap", X_Key="b", X_Cost="3")) == (200, "passed", "3")
     assert shown(server.get("/two/three/dear", X_Key="b", X_Cost="2")) == (200, "passed", "1")
 
 
-def test_refusals_may_cost(server: Server) -> None:
+def test_charge_refused_charges_refusals(server: Server) -> None:
     assert server.statuses("/charged", 1) == [200]
     after = [int(server.get("/charged").headers["retry-after"]) for _ in range(3)]
     assert after == pytest.approx([2 * 3600, 3 * 3600, 4 * 3600], abs=10)
@@ -197,39 +197,41 @@ def test_refusals_may_cost(server: Server) -> None:
     )
 
 
-def test_a_burst_is_a_time(server: Server) -> None:
+def test_a_burst_can_be_a_time(server: Server) -> None:
     answers = [server.get("/time") for _ in range(3)]
     assert [answer.status for answer in answers] == [200, 200, 429]
     name = r'"a \"quoted\" \\ name"'
     assert answers[0].headers["ratelimit-policy"] == f"{name};q=2;w=7200"
     assert answers[0].headers["ratelimit"].startswith(f"{name};r=1;t=")
-    assert 'domain "time"' not in server.log(), "less than the server logs"
+    assert 'domain "time"' not in server.log(), (
+        "the level of the refusal is below that of the server"
+    )
 
 
-def test_a_redirect_inside_is_not_another_request(server: Server) -> None:
+def test_an_internal_redirect_is_not_charged_again(server: Server) -> None:
     assert server.statuses("/two/quiet", 4, X_Key="r") == [200] * 4
-    # The page for the refusal would be refused the second time.
+    # If the error page were charged, the second refusal would be different.
     for _ in range(3):
         assert shown(server.get("/two/quiet", X_Key="r"))[:2] == (403, "refused")
     assert server.statuses("/shown", 2) == [200, 429]
 
 
-def test_delayed_requests_are_spaced(server: Server) -> None:
+def test_delayed_requests_are_spaced_by_the_rate(server: Server) -> None:
     def check(key: str) -> None:
-        answers = at_once(server, f"/tenth?{key}", 8)
+        answers = send_at_once(server, f"/tenth?{key}", 8)
         passed = [a for a in answers if a.status == 200]
         assert [a.headers["x-status"] for a in passed] == ["passed"] + ["delayed"] * 5
         refused = [a for a in answers if a.status == 429]
         assert len(refused) == 2
-        # Part of a second is a second to be on the safe side.
+        # Parts of a second are rounded up.
         assert all(a.headers["ratelimit"].endswith(";r=0;t=1") for a in refused)
         for place, answer in enumerate(passed):
             assert place / 10 - 0.03 < answer.seconds < place / 10 + 0.4
 
-    tried(check)
+    retry_with_keys(check)
 
 
-def test_dry_run_refuses_nothing_and_says_what_it_would_do(server: Server) -> None:
+def test_dry_run_refuses_nothing_and_publishes_what_it_would_do(server: Server) -> None:
     for path in ("/dry", "/dry-domain"):
         answers = [server.get(path) for _ in range(3)]
         assert [a.status for a in answers] == [200] * 3
@@ -237,7 +239,7 @@ def test_dry_run_refuses_nothing_and_says_what_it_would_do(server: Server) -> No
         assert statuses == ["passed", "refused-dry-run", "refused-dry-run"]
         assert "retry-after" not in answers[2].headers
     assert 'limiting requests, dry run, by domain "dry"' in server.log()
-    # The place says so, or the domain: nobody waits.
+    # Dry run of the location or of the domain: no request is delayed.
     for path in ("/dry-delay", "/dry-wait"):
         answers = [server.get(path) for _ in range(4)]
         assert [a.status for a in answers] == [200] * 4
@@ -246,17 +248,17 @@ def test_dry_run_refuses_nothing_and_says_what_it_would_do(server: Server) -> No
         assert max(a.seconds for a in answers) < 60
 
 
-def test_the_access_log_has_it(server: Server) -> None:
+def test_the_access_log_shows_decision_remaining_and_delay(server: Server) -> None:
     before = len((server.folder / "access.log").read_text())
 
     def logged(what: str) -> list[str]:
-        # Others were refused here before; a line is written after its answer, whole or not yet.
+        # Skips lines of other tests, and lines that are not complete yet.
         lines = (server.folder / "access.log").read_text()[before:].splitlines(keepends=True)
         return [line for line in lines if what in line and line.endswith("\n")]
 
     server.get("/two", X_Key="l")
-    until("a line", lambda: logged(" 200 /two passed 3 0\n"))
+    wait_until("a line", lambda: logged(" 200 /two passed 3 0\n"))
     assert server.statuses("/two", 4, X_Key="l") == [200, 200, 200, 429]
-    [refusal] = until("a refusal", lambda: logged(" 429 /two refused 0 "))
-    # Milliseconds, and the bucket gives one in an hour.
+    [refusal] = wait_until("a refusal", lambda: logged(" 429 /two refused 0 "))
+    # The delay is in milliseconds, and the bucket refills by one unit per hour.
     assert 3_500_000 < int(refusal.split()[-1]) <= 3_600_000

@@ -1,4 +1,4 @@
-"""What Apache's module says where the configuration does not name it: whoever can see it, sees it."""
+"""Environment and notes of Apache's module, if the configuration does not name them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from apache import LIBRARY, apache, location
-from server import Server, folder_for, until
+from server import Server, server_folder, wait_until
 
 SCRIPT = """#!/bin/sh
 printf 'Content-Type: text/plain\\n\\n'
@@ -16,7 +16,7 @@ printf '%s %s %s' "$DTHROTTLE_DECISION" "$DTHROTTLE_REMAINING" "$DTHROTTLE_DELAY
 """
 PAGE = '<!--#echo var="DTHROTTLE_DECISION" --> <!--#echo var="DTHROTTLE_REMAINING" -->'
 FILE = 'Header set X-Status "%{DTHROTTLE_DECISION}e %{DTHROTTLE_REMAINING}e"\n'
-# A program that reads it when the request is over.
+# A program that reads the variables at the end of the request.
 LOG = """
 function seen(r)
     local file = io.open("{folder}/seen", "a")
@@ -56,7 +56,7 @@ dry_run = true
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with folder_for(None) as folder:
+    with server_folder(None) as folder:
         write_files(folder)
         lines = LINES.format(folder=folder, library=LIBRARY)
         lines += location("/page", "Options +Includes", "SetOutputFilter INCLUDES")
@@ -83,7 +83,7 @@ def write_files(folder: Path) -> None:
     (folder / "seen").chmod(0o666)
 
 
-def test_one_name_in_a_section_is_enough() -> None:
+def test_a_directive_in_a_section_can_name_a_variable() -> None:
     lines = 'DThrottleRule default "1/day" burst=2\nDThrottle On\n' + location(
         "/named", 'Header set X-Status "%{dthrottle_remaining}e"'
     )
@@ -99,22 +99,22 @@ def body(server: Server, path: str) -> str:
     return text
 
 
-def test_a_script_sees_it(server: Server) -> None:
+def test_a_script_gets_the_environment(server: Server) -> None:
     assert [body(server, "/script") for _ in range(2)] == ["passed 2 0", "passed 1 0"]
     assert server.statuses("/script", 2) == [200, 429]
 
 
-def test_a_page_with_includes_sees_it(server: Server) -> None:
+def test_a_page_with_includes_gets_the_environment(server: Server) -> None:
     assert [body(server, "/page/index.html") for _ in range(2)] == ["passed 2", "passed 1"]
 
 
-def test_rules_of_a_folder_see_it(server: Server) -> None:
+def test_directives_in_htaccess_get_the_environment(server: Server) -> None:
     answers = [server.get("/file/index.html") for _ in range(2)]
     assert [answer.headers["x-status"] for answer in answers] == ["passed 2", "passed 1"]
 
 
-def test_a_script_for_an_error_sees_it(server: Server) -> None:
-    # Asked about once, and for the page that is not there.
+def test_a_script_for_an_error_page_gets_the_environment(server: Server) -> None:
+    # The request is checked once, for the page that does not exist.
     for left in (2, 1, 0):
         assert body(server, "/page/none") == f"passed {left} 0"
     assert server.get("/page/none").status == 429
@@ -123,7 +123,7 @@ def test_a_script_for_an_error_sees_it(server: Server) -> None:
 def seen(server: Server, path: str) -> list[str]:
     file = next(Path(line.split()[1]) for line in _config(server) if line.startswith("LuaHookLog"))
     lines = (file.parent / "seen").read_text().splitlines()
-    # Children write them when the answer is out, in any order.
+    # Children write the lines after the response, in any order.
     return sorted(line.removeprefix(f"{path} ") for line in lines if line.startswith(f"{path} "))
 
 
@@ -131,20 +131,24 @@ def _config(server: Server) -> list[str]:
     return (server.folder / "apache.conf").read_text().splitlines()
 
 
-def test_a_domain_in_dry_run_says_so(server: Server) -> None:
+def test_a_domain_in_dry_run_logs_refusals(server: Server) -> None:
     assert server.statuses("/dry", 2) == [200, 200]
-    told = until("two lines", lambda: seen(server, "/dry") * (len(seen(server, "/dry")) > 1))
-    assert told == ["passed 0", "refused-dry-run 0"]
+    logged = wait_until("two lines", lambda: seen(server, "/dry") * (len(seen(server, "/dry")) > 1))
+    assert logged == ["passed 0", "refused-dry-run 0"]
     assert 'limiting requests, dry run, by domain "dry"' in server.log()
 
 
-def test_others_see_it_if_they_are_announced(server: Server) -> None:
+def test_the_environment_is_always_set_if_the_directive_says_so(server: Server) -> None:
     assert server.statuses("/always", 4) == [200] * 3 + [429]
-    told = until("four lines", lambda: seen(server, "/always") * (len(seen(server, "/always")) > 3))
-    assert told == ["passed 0", "passed 1", "passed 2", "refused 0"]
-    # To write down what nobody reads is left out, if it is a plain file that passes.
+    logged = wait_until(
+        "four lines", lambda: seen(server, "/always") * (len(seen(server, "/always")) > 3)
+    )
+    assert logged == ["passed 0", "passed 1", "passed 2", "refused 0"]
+    # Without the directive, the variables are left out for plain files that pass.
     assert server.statuses("/plain", 4) == [200] * 3 + [429]
-    told = until("four lines", lambda: seen(server, "/plain") * (len(seen(server, "/plain")) > 3))
-    assert told == ["nil nil"] * 3 + ["refused 0"]
+    logged = wait_until(
+        "four lines", lambda: seen(server, "/plain") * (len(seen(server, "/plain")) > 3)
+    )
+    assert logged == ["nil nil"] * 3 + ["refused 0"]
     server.get("/costly")
-    assert until("a line", lambda: seen(server, "/costly")) == ["passed 1"]
+    assert wait_until("a line", lambda: seen(server, "/costly")) == ["passed 1"]

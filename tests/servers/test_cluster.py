@@ -1,4 +1,4 @@
-"""A server as a node of a cluster: one of its processes exchanges, and another one goes on."""
+"""Servers as nodes of a cluster: one process exchanges, and another one can replace it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import apache
 import nginx
 import pytest
-from server import Server, delayed, files_of, free_port, until
+from server import Server, free_port, open_files, wait_in_delay, wait_until
 
 from dthrottle import Throttle
 
@@ -60,7 +60,7 @@ kinds = pytest.mark.parametrize("kind", RUN)
 
 @contextmanager
 def node(kind: str, processes: int = 3) -> Iterator[tuple[Server, Throttle]]:
-    """Give a server as a node, and another node."""
+    """Run a server as a node, and another node."""
     here, there = free_port(), free_port()
     cluster = (
         f"[cluster]\nname = 'test'\nlisten = '127.0.0.1:{there}'\npeers = ['127.0.0.1:{here}']\n"
@@ -75,60 +75,71 @@ def node(kind: str, processes: int = 3) -> Iterator[tuple[Server, Throttle]]:
 
 
 def exchangers(server: Server) -> list[int]:
-    """Give the processes that have a socket for datagrams."""
+    """Return the processes that have a UDP socket."""
     lines = Path("/proc/net/udp").read_text().splitlines()[1:]
     inodes = {f"socket:[{line.split()[9]}]" for line in lines}
-    return [child for child in server.children() if inodes & files_of(child)]
+    return [child for child in server.children() if inodes & open_files(child)]
 
 
-def is_heard(server: Server, other: Throttle, key: str) -> bool:
-    """Whether what the server lets pass is charged at the other node. Asks again and again."""
+def is_reported(server: Server, other: Throttle, key: str) -> bool:
+    """Send a request, and return whether the other node has charged any request of the key."""
     assert server.get(f"/web?{query(server, key)}").status == 200
     return other.domain("web").peek(key).remaining < BURST
 
 
 def query(server: Server, key: str) -> str:
-    """Give the part of an address that has this key."""
+    """Return the query of the URL for a key."""
     return f"key={key}" if (server.folder / "nginx.conf").exists() else key
 
 
 @kinds
-def test_one_process_exchanges_and_another_goes_on_when_it_is_killed(kind: str) -> None:
+def test_another_process_takes_over_the_exchange_if_the_first_is_killed(kind: str) -> None:
     with node(kind) as (server, other):
-        until("the server is heard", lambda: is_heard(server, other, "first"))
+        wait_until("a report of the server is charged", lambda: is_reported(server, other, "first"))
         (first,) = exchangers(server)
         assert len(list(Path(f"/proc/{server.process.pid}/task").iterdir())) == 1
         os.kill(first, signal.SIGKILL)
-        until("another one exchanges", lambda: exchangers(server) not in ([], [first]))
-        until("the server is heard again", lambda: is_heard(server, other, "second"))
+        wait_until("another process exchanges", lambda: exchangers(server) not in ([], [first]))
+        wait_until(
+            "another report of the server is charged", lambda: is_reported(server, other, "second")
+        )
         assert len(exchangers(server)) == 1
-        # And the other way round.
+        # Reports of the other node are charged here, too.
         path = f"/web?{query(server, 'third')}"
 
         def is_charged() -> bool:
             other.domain("web").allow("third")
             return int(server.get(path).headers["x-remaining"]) < BURST - 100
 
-        until("the other node is heard", is_charged)
+        wait_until("a report of the other node is charged", is_charged)
 
 
 @kinds
-def test_an_old_process_leaves_the_exchange_to_new_ones(kind: str) -> None:
+def test_a_process_that_finishes_its_requests_leaves_the_exchange(kind: str) -> None:
     with node(kind, processes=1) as (server, other):
-        until("the server is heard", lambda: is_heard(server, other, "first"))
+        wait_until("a report of the server is charged", lambda: is_reported(server, other, "first"))
         (old,) = exchangers(server)
-        waiting = until("a request waits", lambda: delayed(server, f"/hold?{query(server, 'h')}"))
+        waiting = wait_until(
+            "a request is delayed", lambda: wait_in_delay(server, f"/hold?{query(server, 'h')}")
+        )
         server.process.send_signal(AGAIN[kind])
-        until("a new one exchanges", lambda: exchangers(server) not in ([], [old], [old] * 2))
+        wait_until(
+            "a new process exchanges", lambda: exchangers(server) not in ([], [old], [old] * 2)
+        )
         assert old not in exchangers(server)
-        assert old in server.children(), "it still has a request"
-        until("the server is heard again", lambda: is_heard(server, other, "second"))
+        assert old in server.children(), "the old process still delays a request"
+        wait_until(
+            "another report of the server is charged", lambda: is_reported(server, other, "second")
+        )
         waiting.close()
-        until("the old one ends", lambda: old not in server.children())
+        wait_until("the old process has exited", lambda: old not in server.children())
 
 
-def test_a_cost_above_the_burst_is_told_as_a_whole() -> None:
+def test_a_cost_above_the_burst_is_reported_in_full() -> None:
     with node("apache") as (server, other):
-        until("the server is heard", lambda: is_heard(server, other, "first"))
+        wait_until("a report of the server is charged", lambda: is_reported(server, other, "first"))
         assert server.get("/costly?much").status == 200
-        until("all is charged", lambda: other.domain("web").peek("much").balance <= -BURST)
+        wait_until(
+            "the other node has charged the whole cost",
+            lambda: other.domain("web").peek("much").balance <= -BURST,
+        )

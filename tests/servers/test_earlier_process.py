@@ -10,7 +10,7 @@ from pathlib import Path
 import apache as apache_config
 import nginx as nginx_config
 import pytest
-from server import Server, folder_for, free_port, running
+from server import Server, free_port, running, server_folder
 
 WARNING = "because of requests that were counted before this program opened the table"
 VARIABLE = "DTHROTTLE_FRESH_TABLES"
@@ -40,7 +40,7 @@ def run(kind: str, folder: Path, *, is_fresh: bool) -> Iterator[Server]:
 
 @pytest.mark.parametrize(("kind", "refused"), [("nginx", 503), ("apache", 429)])
 def test_a_refusal_that_an_earlier_start_caused_is_logged_once(kind: str, refused: int) -> None:
-    with folder_for(None) as folder:
+    with server_folder(None) as folder:
         with run(kind, folder, is_fresh=False) as server:
             assert server.statuses("/limited", 3) == [200, 200, refused]
             assert WARNING not in server.log()
@@ -52,7 +52,7 @@ def test_a_refusal_that_an_earlier_start_caused_is_logged_once(kind: str, refuse
 
 @pytest.mark.parametrize("kind", ["nginx", "apache"])
 def test_a_server_with_fresh_tables_starts_with_full_buckets(kind: str) -> None:
-    with folder_for(None) as folder:
+    with server_folder(None) as folder:
         for _ in range(2):
             with run(kind, folder, is_fresh=True) as server:
                 assert server.statuses("/limited", 2) == [200, 200]

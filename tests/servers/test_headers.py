@@ -1,7 +1,7 @@
-"""Header fields of responses: Apache and nginx write the bytes that the vectors list.
+"""Header fields of Apache and nginx compared with the vectors.
 
-The servers have no manual clock. So of each case only the first request is made, which finds a full
-bucket at any time; refusals are those of rules that are slow.
+The servers have no manual clock. So only the first request of each case is sent, for which the
+bucket is full. Refusals are tested with slow rules.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SERVERS = ["apache", "nginx"]
 
 
 def first_requests() -> dict[str, dict[str, Any]]:
-    """Give the cases that a server can express, by the name of a domain."""
+    """Return the cases that a server can express, by the name of a domain."""
     cases = json.loads((REPOSITORY / "tests" / "vectors" / "web.json").read_text())["cases"]
     named = {f"case{number}": case for number, case in enumerate(cases)}
     return {
@@ -61,7 +61,7 @@ def kind_of(case: dict[str, Any]) -> str:
 
 
 def uses() -> Iterator[tuple[str, str]]:
-    """Give domains, and the kind of header fields to write for each."""
+    """Yield each domain with its kind of header fields."""
     yield from ((domain, kind_of(case)) for domain, case in CASES.items())
     yield from ((kind, kind) for kind in KINDS)
     yield "dry", "standard"
@@ -117,7 +117,6 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Serv
     file = tmp_path_factory.mktemp("config") / "dthrottle.toml"
     file.write_text(config())
     file.parent.chmod(0o755)
-    # nginx's configuration of the other tests adds Retry-After by itself.
     with (
         apaches.apache(apache_lines(file)) as apache,
         nginxes.nginx(nginx_http(file), nginx_server()) as nginx,
@@ -126,7 +125,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Serv
 
 
 def limits(answer: Answer) -> dict[str, str]:
-    """Give the header fields about limits; X-RateLimit-Reset is a time of day."""
+    """Return the header fields about limits, except X-RateLimit-Reset, which is a Unix time."""
     return {
         name: value
         for name, value in answer.headers.items()
@@ -134,7 +133,7 @@ def limits(answer: Answer) -> dict[str, str]:
     }
 
 
-# nginx looks at the bucket again for the fields: a unit of the fastest rate comes back in between.
+# nginx peeks at the bucket again for the fields. With the fastest rate it has refilled by then.
 FIRST = [
     pytest.param(domain, server, id=f"{case['name']}-{server}")
     for domain, case in CASES.items()
@@ -144,13 +143,13 @@ FIRST = [
 
 
 @pytest.mark.parametrize(("domain", "server"), FIRST)
-def test_the_first_response_is_that_of_the_vectors(
+def test_the_first_response_has_the_fields_of_the_vectors(
     servers: dict[str, Server], domain: str, server: str
 ) -> None:
     case = CASES[domain]
     name = case["options"].get("domain", "default")
     fields = case["steps"][0]["expect"]["fields"]
-    # A single rule without a name has that of its domain.
+    # A single rule without a name has the name of its domain.
     expect = {key.lower(): value.replace(f'"{name}"', f'"{domain}"') for key, value in fields}
     expect.pop("x-ratelimit-reset", None)
     assert limits(servers[server].get(f"/{domain}")) == expect
@@ -158,7 +157,7 @@ def test_the_first_response_is_that_of_the_vectors(
 
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_refusal_says_when_to_come_back(
+def test_a_refusal_has_retry_after_and_the_fields_of_its_kind(
     servers: dict[str, Server], kind: str, server: str
 ) -> None:
     for _ in range(2):
@@ -186,7 +185,9 @@ def test_a_refusal_says_when_to_come_back(
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_dry_run_says_when_but_not_to_come_back(servers: dict[str, Server], server: str) -> None:
+def test_dry_run_has_the_fields_of_a_refusal_without_retry_after(
+    servers: dict[str, Server], server: str
+) -> None:
     answers = [servers[server].get("/dry") for _ in range(2)]
     assert [answer.status for answer in answers] == [200, 200]
     assert all("retry-after" not in answer.headers for answer in answers)
@@ -201,11 +202,11 @@ def test_nginx_joins_the_lists_of_several_limits(servers: dict[str, Server]) -> 
     assert answers[0].headers["ratelimit"] == '"one";r=0;t=86400, "two";r=4;t=86400'
     one, two = answers[1].headers["ratelimit"].split(", ")
     assert one == f'"one";r=0;t={answers[1].headers["retry-after"].split(", ")[0]}'
-    # The request that was refused took nothing from the other limit.
+    # The refused request was not charged by the other limit.
     assert two.startswith('"two";r=4;t=86')
 
 
-def test_nginx_shows_the_tightest_limit_in_fields_that_are_no_lists(
+def test_nginx_shows_the_limit_with_the_least_left_in_single_fields(
     servers: dict[str, Server],
 ) -> None:
     answer = servers["nginx"].get("/both-7")
@@ -232,7 +233,7 @@ def test_nginx_leaves_out_units_reserved_for_larger_bursts(
     ]
 
 
-def test_nginx_writes_no_fields_unless_told(servers: dict[str, Server]) -> None:
+def test_nginx_writes_no_fields_by_default(servers: dict[str, Server]) -> None:
     assert limits(servers["nginx"].get("/silent")) == {}
     assert limits(servers["nginx"].get("/inherited/off")) == {}
     assert "remaining=0" in servers["nginx"].get("/inherited/here").headers["ratelimit"]

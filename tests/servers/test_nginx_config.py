@@ -10,7 +10,7 @@ from pathlib import Path
 import nginx
 import pytest
 from nginx import location
-from server import REPOSITORY, folder_for, until
+from server import REPOSITORY, server_folder, wait_until
 
 ZONE = "dthrottle_zone $uri zone=a rate=1r/s;"
 NO_TABLE = {"table": ""}
@@ -26,7 +26,7 @@ BAD: list[tuple[str, str, str]] = [
     ("dthrottle_zone $uri zone=a rate=-1r/s;", "", 'invalid rate "-1r/s"'),
     ("dthrottle_zone $uri zone=a rate=99999999999999999r/s;", "", "dthrottle: domains.a.rules[0]"),
     ("dthrottle_zone $uri zone=a:1k rate=1r/s;", "", 'invalid zone size "1k"; write at least'),
-    ("dthrottle_zone $uri zone=:1m rate=1r/s;", "", "a zone without a name; write zone=name"),
+    ("dthrottle_zone $uri zone=:1m rate=1r/s;", "", "the zone has no name; write zone=name"),
     ("dthrottle_zone $uri rate=1r/s rate=1r/s;", "", 'must have a "zone" parameter'),
     (
         "dthrottle_zone $uri zone=a burst=1;",
@@ -34,8 +34,8 @@ BAD: list[tuple[str, str, str]] = [
         'invalid parameter "burst=1"; dthrottle_zone takes',
     ),
     ("dthrottle_zone $nothing zone=a rate=1r/s;", "", 'unknown "nothing" variable'),
-    ("dthrottle_zone $uri zone=a;", "", 'zone "a" has no rate, and no domain of this name'),
-    (ZONE + ZONE, "", 'dthrottle_zone "a" is there already, in FOLDER/nginx.conf:'),
+    ("dthrottle_zone $uri zone=a;", "", 'zone "a" has no rate, and the dthrottle_config file has'),
+    (ZONE + ZONE, "", 'dthrottle_zone "a" is already defined in FOLDER/nginx.conf:'),
     # Uses.
     (ZONE, "dthrottle zone=b;", 'zone "b" is used, but no dthrottle_zone defines it in FOLDER'),
     (ZONE, "dthrottle burst=1;", '"dthrottle" must have a "zone" parameter'),
@@ -46,15 +46,15 @@ BAD: list[tuple[str, str, str]] = [
     (
         ZONE,
         "dthrottle zone=a max_delay=1s;",
-        'zone "a" has a rate, so burst and delay say how long',
+        'zone "a" has a rate, so burst and delay determine',
     ),
-    (ZONE, "dthrottle zone=a burst=5 nodelay delay=3;", "write nodelay or delay= once; with nod"),
-    (ZONE, "dthrottle zone=a burst=5 delay=3 nodelay;", "write nodelay or delay= once; with nod"),
-    (ZONE, "dthrottle zone=a burst=5 delay=3 delay=4;", "write nodelay or delay= once; with nod"),
+    (ZONE, "dthrottle zone=a burst=5 nodelay delay=3;", "only one of nodelay and delay= is"),
+    (ZONE, "dthrottle zone=a burst=5 delay=3 nodelay;", "only one of nodelay and delay= is"),
+    (ZONE, "dthrottle zone=a burst=5 delay=3 delay=4;", "only one of nodelay and delay= is"),
     (ZONE, "dthrottle zone=a nodelai;", 'invalid parameter "nodelai"; dthrottle takes zone=name'),
-    (ZONE, "dthrottle zone=a; dthrottle zone=a;", 'the zone "a" twice; leave out one'),
-    (ZONE, "dthrottle zone=a; dthrottle off;", '"dthrottle off" beside another "dthrottle"; leave'),
-    (ZONE, "dthrottle off; dthrottle zone=a;", '"dthrottle off" beside another "dthrottle"; leave'),
+    (ZONE, "dthrottle zone=a; dthrottle zone=a;", 'zone "a" must be used only once here'),
+    (ZONE, "dthrottle zone=a; dthrottle off;", '"dthrottle off" and another "dthrottle" exclude'),
+    (ZONE, "dthrottle off; dthrottle zone=a;", '"dthrottle off" and another "dthrottle" exclude'),
     (ZONE, "dthrottle_status 200;", "value must be between 400 and 599"),
     (ZONE, "dthrottle_log_level loud;", 'invalid value "loud"'),
     (ZONE, "dthrottle_dry_run perhaps;", 'invalid value "perhaps" in "dthrottle_dry_run"'),
@@ -71,7 +71,7 @@ BAD: list[tuple[str, str, str]] = [
         'invalid parameter "liste=x"; dthrottle_cluster takes',
     ),
     ("dthrottle_cluster listen=127.0.0.1:1;", "", "dthrottle_cluster: cluster.name"),
-    ("dthrottle_cluster name=a name=b;", "", '"name=" is said twice; leave out one'),
+    ("dthrottle_cluster name=a name=b;", "", '"name=" must be given only once'),
     ("dthrottle_cluster name=a listen=10.0.0.1:1;", "", "dthrottle_cluster: cluster.listen: "),
     ("dthrottle_cluster name=a pacing=x;", "", "cluster.pacing"),
     ("dthrottle_cluster name=a period=1ms;", "", "dthrottle_cluster: cluster.period: "),
@@ -84,22 +84,22 @@ BAD: list[tuple[str, str, str]] = [
 
 
 def own_tables() -> set[Path]:
-    """Give the tables that are named after servers."""
+    """Return the tables with default names."""
     name = "dthrottle-*-nginx-*"
     return {*Path("/run/dthrottle").glob(name), *Path("/dev/shm").glob(name)}
 
 
-@pytest.mark.parametrize(("http", "server", "said"), BAD)
-def test_a_bad_value_is_explained(http: str, server: str, said: str) -> None:
-    status, text, tables = nginx.checked(http, server, **NO_TABLE)
+@pytest.mark.parametrize(("http", "server", "message"), BAD)
+def test_an_invalid_value_is_explained(http: str, server: str, message: str) -> None:
+    status, text, tables = nginx.check_config(http, server, **NO_TABLE)
     assert status == 1
     assert "[emerg] " in text
-    assert said in text, text
+    assert message in text, text
     assert "test failed" in text
     assert tables == []
 
 
-def test_a_good_configuration_opens_nothing(tmp_path: Path) -> None:
+def test_checking_a_valid_configuration_opens_no_table(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("sixteen bytes and more\n")
     http = (
@@ -109,33 +109,38 @@ def test_a_good_configuration_opens_nothing(tmp_path: Path) -> None:
         + ' "retention_bytes=16 MB" "packet_key=quoted \\" and long enough";'
     )
     before = own_tables()
-    status, text, tables = nginx.checked(http, "dthrottle zone=a burst=5 nodelay;")
+    status, text, tables = nginx.check_config(http, "dthrottle zone=a burst=5 nodelay;")
     assert status == 0, text
     assert "test is successful" in text
     assert tables == []
     assert own_tables() == before
 
 
-def test_a_file_and_directives(tmp_path: Path) -> None:
+def test_conflicts_between_a_file_and_directives_are_errors(tmp_path: Path) -> None:
     file = tmp_path / "dthrottle.toml"
     file.write_text("[domains.a]\nrate = '1/fortnight'\n")
     http = f"dthrottle_config {file}; dthrottle_zone $uri zone=a;"
-    status, text, _ = nginx.checked(http, "dthrottle zone=a;", **NO_TABLE)
+    status, text, _ = nginx.check_config(http, "dthrottle zone=a;", **NO_TABLE)
     assert status == 1
     assert f"{file}: line 2: domains.a.rate: " in text
 
     file.write_text("[domains.a]\nrate = '1/s'\n[cluster]\nname='x'\nlisten = '127.0.0.1:0'\n")
     for options, lines, said in [
-        ("burst=1", "", 'zone "a" has the rules of a file, which say the burst'),
-        ("", "dthrottle_cluster name=x;", "do not go together: "),
+        ("burst=1", "", 'zone "a" has the rules of a file, which set the burst'),
+        ("", "dthrottle_cluster name=x;", "contradict each other: "),
         ("", ZONE.replace("zone=a", "zone=b") + "dthrottle_zone $uri zone=c;", 'zone "c" has no'),
     ]:
-        status, text, _ = nginx.checked(http + lines, f"dthrottle zone=a {options};", **NO_TABLE)
+        status, text, _ = nginx.check_config(
+            http + lines, f"dthrottle zone=a {options};", **NO_TABLE
+        )
         assert status == 1
         assert said in text
     http = f"dthrottle_config {file}; {ZONE}"
-    status, text, _ = nginx.checked(http, "dthrottle zone=a;", **NO_TABLE)
-    assert (status, "the dthrottle_config file has rules for it" in text) == (1, True), text
+    status, text, _ = nginx.check_config(http, "dthrottle zone=a;", **NO_TABLE)
+    assert (status, "has a rate and also rules in the dthrottle_config file" in text) == (
+        1,
+        True,
+    ), text
 
 
 def test_the_table_is_named_after_the_server() -> None:
@@ -145,13 +150,13 @@ def test_the_table_is_named_after_the_server() -> None:
         assert server.statuses("/a", 2) == [200, 503]
         (made,) = own_tables() - before
         server.process.send_signal(signal.SIGHUP)
-        until("a reload", lambda: "reconfiguring" in server.log())
+        wait_until("a reload", lambda: "reconfiguring" in server.log())
         assert server.statuses("/a", 2) == [503, 503]
         assert own_tables() - before == {made}
     made.unlink()
 
 
-# limit_req keeps a key in 128 bytes. A table takes 27 bytes for one, and not below 4.8 MB.
+# limit_req needs 128 bytes for a key, a table 27 bytes and at least 4.8 MB.
 SIZES = [
     (["a:1m"], 0, 5),
     (["a:40m"], 8, 9.5),
@@ -163,7 +168,7 @@ SIZES = [
 
 
 @pytest.mark.parametrize(("zones", "least", "most"), SIZES)
-def test_the_table_has_room_for_what_the_zones_ask(
+def test_the_table_has_room_for_the_sizes_of_all_zones(
     zones: list[str], least: float, most: float
 ) -> None:
     http = "".join(f"dthrottle_zone $uri zone={zone} rate=1r/s;" for zone in zones)
@@ -175,9 +180,9 @@ def test_the_table_has_room_for_what_the_zones_ask(
         assert least <= made.stat().st_size / 1e6 <= most
 
 
-def test_a_table_that_cannot_be_opened_limits_nothing_and_says_so() -> None:
+def test_requests_pass_and_the_log_says_why_if_the_table_cannot_be_opened() -> None:
     use = location("/a", "dthrottle zone=a;")
-    # Something else has the name.
+    # A directory has the name of the table.
     folder = "dthrottle_table test dir=/tmp;"
     name = Path("/tmp", f"dthrottle-{65534 if os.geteuid() == 0 else os.geteuid()}-test")
     name.mkdir()
@@ -189,12 +194,12 @@ def test_a_table_that_cannot_be_opened_limits_nothing_and_says_so() -> None:
         name.rmdir()
 
 
-def test_the_examples_of_the_documentation() -> None:
+def test_the_examples_of_the_documentation_are_valid() -> None:
     text = (REPOSITORY / "docs" / "nginx.md").read_text()
     examples = re.findall(r"^```nginx\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(examples) == 2
     for example in examples:
-        with folder_for(None) as folder:
+        with server_folder(None) as folder:
             nginx.write(folder, 1, "", "")
             (folder / "dthrottle.toml").write_text("[domains.login]\nrate = 1\n")
             (folder / "dthrottle").mkdir()

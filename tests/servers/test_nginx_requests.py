@@ -1,4 +1,4 @@
-"""What nginx's module says to single requests: as limit_req would."""
+"""The responses of nginx's module to single requests, which are those of limit_req."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from nginx import location, nginx
-from server import Answer, Server, at_once, delayed, tried, until
+from server import Answer, Server, retry_with_keys, send_at_once, wait_in_delay, wait_until
 
 HTTP = """
 dthrottle_zone $request_uri zone=slow rate=1r/d;
@@ -24,7 +24,7 @@ dthrottle_zone $arg_key zone=mixed rate=1r/d;
 dthrottle_zone $arg_key zone=tried rate=1r/d;
 dthrottle_status 429;
 """
-# With a file, which may say dry_run, more is asked about each request.
+# With a file, which may set dry_run, nginx uses the full check for each request.
 FILE_HTTP = """
 dthrottle_config {file};
 dthrottle_zone $arg_key zone=rules;
@@ -101,7 +101,7 @@ def shown(answer: Answer) -> tuple[int, str | None, str | None]:
     return answer.status, answer.headers.get("x-status"), answer.headers.get("x-remaining")
 
 
-def test_what_is_said_above_holds_where_nothing_else_is(server: Server) -> None:
+def test_a_location_without_limits_inherits_them(server: Server) -> None:
     assert shown(server.get("/inherits")) == (200, "PASSED", "0")
     assert shown(server.get("/inherits")) == (429, "REJECTED", "0")
     assert [shown(server.get("/off")) for _ in range(3)] == [(200, None, None)] * 3
@@ -112,12 +112,12 @@ def test_an_empty_key_is_not_limited(server: Server) -> None:
     assert [shown(server.get("/own")) for _ in range(5)] == [(200, None, None)] * 5
 
 
-def test_a_key_is_any_text(server: Server) -> None:
+def test_a_key_may_have_any_length(server: Server) -> None:
     assert server.statuses("/own?key=" + "x" * 3000, 4) == [200, 200, 200, 429]
     assert server.statuses("/own?key=" + "x" * 3001, 1) == [200]
 
 
-def test_one_count_for_uses_with_different_bursts(server: Server) -> None:
+def test_uses_with_different_bursts_share_one_bucket(server: Server) -> None:
     assert shown(server.get("/less?key=c")) == (200, "PASSED", "1")
     assert shown(server.get("/less?key=c")) == (200, "PASSED", "0")
     assert shown(server.get("/less?key=c")) == (429, "REJECTED", "0")
@@ -126,77 +126,77 @@ def test_one_count_for_uses_with_different_bursts(server: Server) -> None:
     assert shown(server.get("/less?key=c")) == (429, "REJECTED", "0")
 
 
-def test_all_must_pass_and_a_refusal_takes_nothing(server: Server) -> None:
+def test_a_request_must_pass_all_limits_and_a_refusal_charges_none(server: Server) -> None:
     assert shown(server.get("/both?key=b")) == (200, "PASSED", "0")
     assert server.statuses("/both?key=b", 5) == [429] * 5
     assert shown(server.get("/own?key=b")) == (200, "PASSED", "1")
 
 
-def test_the_status_and_the_time_to_come_back(server: Server) -> None:
+def test_a_refusal_has_the_status_of_the_directive_and_retry_after(server: Server) -> None:
     first, second = (server.get("/teapot?key=t") for _ in range(2))
     assert (first.status, first.headers.get("retry-after")) == (200, None)
     assert second.status == 418
-    # The zone's bucket is larger than this use's: one unit more would be there in a day.
+    # The bucket of the zone is larger than the burst of this use, so the time is one day.
     assert int(second.headers["retry-after"]) == pytest.approx(86400, abs=2)
     assert "[warn]" in server.log()
     assert re.search(r"limiting requests, retry after 8639\d\.", server.log())
 
 
-def test_the_time_to_come_back_where_others_have_used_more(server: Server) -> None:
+def test_retry_after_includes_units_taken_by_uses_with_larger_bursts(server: Server) -> None:
     assert server.statuses("/own?key=w", 3) == [200] * 3
-    # Three are used, and the first would pass: three days until it does.
+    # Three units must refill until this use allows one request.
     answer = server.get("/teapot?key=w")
     assert answer.status == 418
     assert int(answer.headers["retry-after"]) == pytest.approx(3 * 86400, abs=2)
 
 
 def are_spaced(answers: list[Answer], seconds: float) -> None:
-    """Each comes so much later than the one before; a machine that is busy makes it more."""
+    """Check that each response comes this much later than the one before, or slightly more."""
     for place, answer in enumerate(answers, 1):
         assert place * seconds - 0.03 < answer.seconds < place * seconds + 0.3
 
 
-def test_delayed_requests_are_spaced(server: Server) -> None:
+def test_delayed_requests_are_spaced_by_the_rate(server: Server) -> None:
     def check(key: str) -> None:
-        answers = at_once(server, f"/tenth?key=s{key}", 8)
+        answers = send_at_once(server, f"/tenth?key=s{key}", 8)
         assert sorted(answer.status for answer in answers) == [200] * 7 + [429]
         statuses = [str(shown(answer)[1]) for answer in answers]
         assert (sorted(statuses[:2]), statuses[2:]) == (["PASSED", "REJECTED"], ["DELAYED"] * 6)
         are_spaced(answers[2:], 0.1)
 
-    tried(check)
+    retry_with_keys(check)
 
 
-def test_the_longest_delay_counts_and_is_paid_for_once(server: Server) -> None:
+def test_the_longest_delay_of_several_limits_counts_and_is_charged_once(server: Server) -> None:
     def check(key: str) -> None:
-        answers = at_once(server, f"/mixed?key=m{key}", 4)
+        answers = send_at_once(server, f"/mixed?key=m{key}", 4)
         assert [shown(answer)[1] for answer in answers] == ["PASSED"] + ["DELAYED"] * 3
         are_spaced(answers[1:], 0.1)
         assert shown(server.get(f"/count?key=m{key}")) == (200, "PASSED", "5")
 
-    tried(check)
+    retry_with_keys(check)
 
 
-def test_two_stages(server: Server) -> None:
+def test_requests_within_delay_are_not_delayed(server: Server) -> None:
     def check(key: str) -> None:
-        answers = at_once(server, f"/two-stages?key=t{key}", 7)
+        answers = send_at_once(server, f"/two-stages?key=t{key}", 7)
         assert [answer.status for answer in answers] == [200] * 7
         assert [shown(answer)[1] for answer in answers] == ["PASSED"] * 4 + ["DELAYED"] * 3
         are_spaced(answers[4:], 0.1)
 
-    tried(check)
+    retry_with_keys(check)
 
 
-def test_who_does_not_wait_pays_nothing(server: Server) -> None:
+def test_a_client_that_leaves_during_its_delay_gets_a_refund(server: Server) -> None:
     path = "/minute?key=g"
     assert shown(server.get(path))[1] == "PASSED"
     for _ in range(4):
-        client = until("the place is free", lambda: delayed(server, path))
-        assert server.statuses(path, 3) == [429] * 3, "the place is taken"
+        client = wait_until("another request can be delayed", lambda: wait_in_delay(server, path))
+        assert server.statuses(path, 3) == [429] * 3, "only one request can be delayed"
         client.close()
 
 
-def test_who_has_gone_before_it_was_asked_about_pays_nothing(server: Server) -> None:
+def test_a_client_that_left_before_the_check_gets_a_refund(server: Server) -> None:
     path = "/minute?key=f"
     assert shown(server.get(path))[1] == "PASSED"
     workers = server.children()
@@ -209,11 +209,11 @@ def test_who_has_gone_before_it_was_asked_about_pays_nothing(server: Server) -> 
         for worker in workers:
             os.kill(worker, signal.SIGCONT)
     asked = f'request: "GET {path} HTTP/1.1", host: "test"'
-    until("it was asked about", lambda: asked in server.log())
-    until("the place is free", lambda: delayed(server, path)).close()
+    wait_until("the request was checked", lambda: asked in server.log())
+    wait_until("another request can be delayed", lambda: wait_in_delay(server, path)).close()
 
 
-def test_dry_run_refuses_nothing_and_says_what_it_would_do(server: Server) -> None:
+def test_dry_run_refuses_nothing_and_publishes_what_it_would_do(server: Server) -> None:
     answers = [server.get("/dry?key=d") for _ in range(4)]
     assert [answer.status for answer in answers] == [200] * 4
     statuses = [shown(answer)[1] for answer in answers]
@@ -229,7 +229,7 @@ def test_a_domain_in_dry_run_refuses_nothing(file_server: Server) -> None:
     ]
 
 
-def test_a_domain_in_dry_run_delays_nobody(file_server: Server) -> None:
+def test_a_domain_in_dry_run_delays_nothing(file_server: Server) -> None:
     answers = [file_server.get("/dry-wait?key=w") for _ in range(4)]
     statuses = [str(shown(answer)[1]) for answer in answers]
     assert statuses == ["PASSED", "DELAYED_DRY_RUN", "DELAYED_DRY_RUN", "REJECTED_DRY_RUN"]
@@ -238,7 +238,7 @@ def test_a_domain_in_dry_run_delays_nobody(file_server: Server) -> None:
     assert max(answer.seconds for answer in answers) < 60
 
 
-def test_a_file_in_dry_run_frees_every_zone(tmp_path: Path) -> None:
+def test_dry_run_in_a_file_applies_to_every_zone(tmp_path: Path) -> None:
     file = tmp_path / "dthrottle.toml"
     file.write_text("dry_run = true\n")
     http = f"dthrottle_config {file}; dthrottle_zone $arg_key zone=hour rate=1r/h;"
@@ -259,38 +259,42 @@ def test_a_file_in_dry_run_frees_every_zone(tmp_path: Path) -> None:
         ]
 
 
-def test_a_domain_in_dry_run_does_not_free_from_the_others(file_server: Server) -> None:
+def test_other_limits_apply_beside_a_domain_in_dry_run(file_server: Server) -> None:
     assert shown(file_server.get("/dry-domain?key=o")) == (200, "PASSED", "0")
     assert shown(file_server.get("/dry-first?key=o")) == (200, "REJECTED_DRY_RUN", "0")
     assert shown(file_server.get("/dry-first?key=o")) == (429, "REJECTED", "0")
     assert shown(file_server.get("/dry-delay?key=o")) == (200, "REJECTED_DRY_RUN", "0")
-    client = delayed(file_server, "/dry-delay?key=o")
-    assert client, "delayed by the other"
+    client = wait_in_delay(file_server, "/dry-delay?key=o")
+    assert client, "the other limit delays"
     assert file_server.get("/dry-delay?key=o").status == 429
-    # What it took is given back, and not more.
+    # Exactly the charged unit is refunded.
     client.close()
-    client = until("the place is free", lambda: delayed(file_server, "/dry-delay?key=o"))
+    client = wait_until(
+        "another request can be delayed", lambda: wait_in_delay(file_server, "/dry-delay?key=o")
+    )
     assert file_server.get("/dry-delay?key=o").status == 429
     client.close()
-    until("the place is free", lambda: delayed(file_server, "/minute?key=o")).close()
+    wait_until(
+        "another request can be delayed", lambda: wait_in_delay(file_server, "/minute?key=o")
+    ).close()
     assert shown(file_server.get("/dry-domain?key=o")) == (200, "REJECTED_DRY_RUN", "0")
 
 
-def test_rules_of_a_file(file_server: Server) -> None:
+def test_rules_of_a_file_refuse_and_delay(file_server: Server) -> None:
     def check(key: str) -> None:
         begin = time.monotonic()
         assert shown(file_server.get(f"/rules?key=r{key}")) == (200, "PASSED", "1")
         assert file_server.statuses(f"/rules?key=r{key}", 2) == [200, 429]
-        answers = at_once(file_server, f"/patient?key=r{key}", 6, begin)
+        answers = send_at_once(file_server, f"/patient?key=r{key}", 6, begin)
         assert sorted(answer.status for answer in answers) == [200] * 4 + [429] * 2
         are_spaced([answer for answer in answers if answer.status == 200], 0.5)
 
-    tried(check)
+    retry_with_keys(check)
 
 
-def test_a_redirect_inside_is_not_another_request(server: Server) -> None:
+def test_an_internal_redirect_is_not_charged_again(server: Server) -> None:
     assert shown(server.get("/page?key=p")) == (200, "PASSED", "0")
-    # The page for the refusal is served although its own zone would charge for it.
+    # The error page is not charged, although its location has a zone.
     for _ in range(3):
         assert shown(server.get("/page?key=p")) == (200, "REJECTED", "0")
     assert server.get("/shown?key=p").status == 200

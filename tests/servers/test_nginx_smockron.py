@@ -1,4 +1,4 @@
-"""The configuration that docs/nginx.md gives to users of Smockron's gatekeeper."""
+"""The configuration in docs/nginx.md for users of Smockron's gatekeeper."""
 
 from __future__ import annotations
 
@@ -7,18 +7,27 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import nginx
-from server import REPOSITORY, Answer, Server, at_once, folder_for, free_port, running, until
+from server import (
+    REPOSITORY,
+    Answer,
+    Server,
+    free_port,
+    running,
+    send_at_once,
+    server_folder,
+    wait_until,
+)
 
 from dthrottle import Domain, Throttle
 
 PAGE = (REPOSITORY / "docs/nginx.md").read_text("utf-8")
-# Those that the rules of the example let through at once, and those that wait: 5 s at 10/s.
+# The requests that the example allows at once, and those that it delays: 5 s at 10/s.
 BURST, DELAYED = 20, 50
 SECRET = "0123456789abcdef0123456789abcdef"
 
 
 def block(kind: str) -> str:
-    """Give the one code block of a kind."""
+    """Return the only code block of a kind."""
     (found,) = re.findall(rf"^```{kind}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     return str(found)
 
@@ -27,7 +36,7 @@ def block(kind: str) -> str:
 def example(own: int, other: int) -> Iterator[Server]:
     """Run the example, with the paths and addresses of the test."""
     text = block("nginx smockron")
-    with folder_for(None) as folder:
+    with server_folder(None) as folder:
         (folder / "dthrottle.toml").write_text(block("toml smockron"))
         (folder / "secret").write_text(SECRET)
         (folder / "secret").chmod(0o600)
@@ -49,9 +58,9 @@ def example(own: int, other: int) -> Iterator[Server]:
 
 def test_requests_are_delayed_up_to_a_maximum_and_then_rejected() -> None:
     with example(free_port(), free_port()) as server:
-        # A slow machine may need longer for so many requests than their turns take.
+        # A slow machine may need more time to send the requests than the delays take.
         count = BURST + 2 * DELAYED
-        answers = until("some are rejected", lambda: rejected(server, count))
+        answers = wait_until("some requests are rejected", lambda: rejected(server, count))
         for answer in answers:
             status = answer.headers["x-status"]
             assert answer.status == (503 if status == "REJECTED" else 200)
@@ -60,7 +69,7 @@ def test_requests_are_delayed_up_to_a_maximum_and_then_rejected() -> None:
 
 
 def rejected(server: Server, count: int) -> list[Answer] | None:
-    answers = at_once(server, "/", count)
+    answers = send_at_once(server, "/", count)
     return answers if any(answer.status == 503 for answer in answers) else None
 
 
@@ -78,12 +87,14 @@ peers = ["127.0.0.1:{own}"]
         closing(Throttle.from_toml(block("toml smockron") + cluster)) as node,
     ):
         node.start()
-        # One request after the other is delayed by 100 ms at most where nobody else counts.
+        # Without other hosts, sequential requests are delayed by at most 100 ms.
         web = node.domain("web")
-        until("another host's requests count", lambda: is_rejected(server, web))
+        wait_until(
+            "the requests of another host are charged here", lambda: is_rejected(server, web)
+        )
 
 
 def is_rejected(server: Server, web: Domain) -> bool:
-    # The report of the first charge may be sent before the nodes know each other.
+    # Charges again, because the first report may be sent before the nodes know each other.
     web.charge("127.0.0.1", BURST + 2 * DELAYED)
     return server.get("/").status == 503

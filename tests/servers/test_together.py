@@ -1,4 +1,4 @@
-"""nginx, Apache, gunicorn and Express: with one table exact, as four nodes one bucket."""
+"""nginx, Apache, gunicorn and Express share one table, or are four nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import apache
 import nginx
 import pytest
 from hosts import Host, hosts
-from server import Load, Server, folder_for, free_port, running, side_by_side
+from server import Load, Server, free_port, run_in_parallel, running, server_folder
 
 BURST = 1000
 RATE, NODE_BURST, SECONDS = 100, 100, 20
@@ -25,7 +25,7 @@ NODE_RULE = f"[domains.web]\nrate = '{RATE}/s'\nburst = {NODE_BURST}\n"
 
 
 def write(folder: Path, name: str, table: str, rest: str) -> Path:
-    """Write a configuration. The servers are several users: a group may use the table."""
+    """Write a configuration. The servers run as several users, so the table belongs to a group."""
     given = f"name = '{table}', dir = '{folder}/tables', group = '{os.getegid()}', size = 1000"
     path = folder / f"{name}.toml"
     path.write_text(f"table = {{ {given} }}\n{rest}")
@@ -43,7 +43,7 @@ def application(command: list[str], path: Path) -> Iterator[Server]:
 
 
 def all_four(paths: Sequence[Path]) -> list[AbstractContextManager[Server]]:
-    """Give all of them, to be started, each with its configuration."""
+    """Return all four servers, not started yet, each with its configuration."""
     is_root = os.geteuid() == 0
     user = f"User nobody\nGroup #{os.getegid()}" if is_root else ""
     gunicorn = [str(Path(sys.executable).parent / "gunicorn"), "--workers", "3"]
@@ -67,16 +67,16 @@ def all_four(paths: Sequence[Path]) -> list[AbstractContextManager[Server]]:
 
 
 def test_four_servers_share_one_table_exactly() -> None:
-    with folder_for(None) as folder, ExitStack() as stack:
+    with server_folder(None) as folder, ExitStack() as stack:
         started = all_four([write(folder, "all", "all", RULE)] * 4)
         servers = [stack.enter_context(server) for server in started]
-        loads = side_by_side(lambda server: Load(server, "/web?one", BURST // 2).join(), servers)
+        loads = run_in_parallel(lambda server: Load(server, "/web?one", BURST // 2).join(), servers)
         assert [seen.lost for seen in loads] == [0] * 4
         assert sum(seen.statuses[200] for seen in loads) == BURST
         assert sum(seen.statuses[429] for seen in loads) == BURST
-        assert all(seen.statuses[200] > 0 for seen in loads), "one of them never let anything pass"
+        assert all(seen.statuses[200] > 0 for seen in loads), "each server must allow some requests"
         assert len(list((folder / "tables").iterdir())) == 1
-        # What one takes is gone for the others.
+        # The bucket is empty for all of them.
         for server in servers:
             assert server.get("/web?one").status == 429
             assert server.get(f"/web?{server.port}").status == 200
@@ -92,8 +92,8 @@ def node_of(here: Host, all_hosts: list[Host], folder: Path) -> Path:
     return write(folder, name, name, NODE_RULE + cluster)
 
 
-def test_four_servers_on_four_hosts_are_one_bucket() -> None:
-    with folder_for(None) as folder, hosts(4) as all_hosts, ExitStack() as stack:
+def test_four_servers_on_four_hosts_share_one_bucket() -> None:
+    with server_folder(None) as folder, hosts(4) as all_hosts, ExitStack() as stack:
         paths = [node_of(host, all_hosts, folder) for host in all_hosts]
         servers = []
         for host, started in zip(all_hosts, all_four(paths), strict=True):
@@ -103,7 +103,7 @@ def test_four_servers_on_four_hosts_are_one_bucket() -> None:
             spaces = {Path(f"/proc/{s.process.pid}/ns/net").readlink() for s in servers}
             assert len(spaces) == 4
         for host, server in zip(all_hosts, servers, strict=True):
-            host.call(server.get, "/web?nobody")  # by which it joins
+            host.call(server.get, "/web?other")  # The first check starts the exchange.
         time.sleep(2)
         pairs = zip(all_hosts, servers, strict=True)
         loads = [host.call(Load, server, "/web?one") for host, server in pairs]

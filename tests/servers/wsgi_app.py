@@ -1,4 +1,4 @@
-"""A plain application that asks the throttle of a configuration file itself."""
+"""A WSGI application that uses the throttle of a configuration file."""
 
 from __future__ import annotations
 
