@@ -1,4 +1,4 @@
-// The client for Node against real daemons, and against a peer that does not behave.
+// The Node client with real daemons, and with servers that send invalid answers.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -14,19 +14,19 @@ const { Client } = require('../../bindings-node/client.js');
 const { Daemon, TOKEN } = require('./daemons.js');
 
 const CLIENT = join(__dirname, '../../bindings-node/client.js');
-// A machine that does much else answers late: only tests of the timeout itself have a short one.
-const PATIENT = { timeoutMs: 10_000 };
+// A busy machine answers late, so only tests of the timeout use a short one.
+const LONG_TIMEOUT = { timeoutMs: 10_000 };
 const RULES = 'rate = "10 per day"\n[domains."log in"]\nrate = "5 per day"\n[domains.free]\n';
 
-test('with a daemon', async (t) => {
+test('a client of a daemon', async (t) => {
   const daemon = await new Daemon(RULES, 'max_delay = "1 day"').start();
-  const client = new Client({ path: daemon.socket, ...PATIENT });
+  const client = new Client({ path: daemon.socket, ...LONG_TIMEOUT });
   t.after(() => daemon.end());
   t.after(() => client.close());
 
-  await t.test('yes until the bucket is empty, by path and by port', async () => {
+  await t.test('allow returns true until the bucket is empty, over a path and a port', async () => {
     for (const place of [{ path: daemon.socket }, { port: daemon.port }]) {
-      const one = new Client({ ...place, ...PATIENT });
+      const one = new Client({ ...place, ...LONG_TIMEOUT });
       const tag = JSON.stringify(Object.keys(place));
       const answers = await Promise.all(Array.from({ length: 11 }, () => one.allow(tag)));
       assert.deepEqual(answers, [...Array(10).fill(true), false]);
@@ -35,13 +35,13 @@ test('with a daemon', async (t) => {
     }
   });
 
-  await t.test('thousands at once', async () => {
+  await t.test('20,000 checks at once are all answered', async () => {
     const asked = Array.from({ length: 20_000 }, (_, i) => client.allow(`many-${i % 1000}`));
     const allowed = (await Promise.all(asked)).filter(Boolean);
     assert.equal(allowed.length, 10_000);
   });
 
-  await t.test('full answers', async () => {
+  await t.test('check, peek, refund and reset return all fields', async () => {
     const first = await client.check('a b', { cost: 3, domain: 'log in' });
     const { allowed, granted, limit, remaining, rule, failedOpen } = first;
     assert.deepEqual([allowed, granted, limit, remaining, rule, failedOpen], [true, 3, 5, 2, null, false]);
@@ -59,17 +59,17 @@ test('with a daemon', async (t) => {
     assert.equal((await client.check('x', { domain: 'free' })).limit, Infinity);
   });
 
-  await t.test('tags that need the longer form', async () => {
+  await t.test('a tag may contain any bytes except a newline', async () => {
     for (const tag of ['\0check', 'ends\r', Buffer.from([255, 0]), '', 'grün']) {
       const answers = await Promise.all(Array.from({ length: 11 }, () => client.allow(tag)));
       assert.deepEqual(answers, [...Array(10).fill(true), false], String(tag));
     }
   });
 
-  await t.test('a tag like another protocol is counted over TCP', async () => {
+  await t.test('a tag that looks like HTTP or TLS is counted over TCP', async () => {
     for (const tag of ['\x16\x03\x01', 'GET / HTTP/1.1\r', 'GET / HTTP/1.1']) {
       for (const expected of [...Array(10).fill(true), false]) {
-        const one = new Client({ port: daemon.port, ...PATIENT });
+        const one = new Client({ port: daemon.port, ...LONG_TIMEOUT });
         assert.equal(await one.allow(tag), expected, JSON.stringify(tag));
         assert.equal(one.counts().failedOpen, 0);
         one.close();
@@ -78,7 +78,7 @@ test('with a daemon', async (t) => {
   });
 
   await t.test('refund and reset need the token over TCP', async () => {
-    const place = { port: daemon.port, ...PATIENT };
+    const place = { port: daemon.port, ...LONG_TIMEOUT };
     const [without, wrong, right] = [new Client(place), new Client({ ...place, token: 'x'.repeat(21) }), new Client({ ...place, token: TOKEN })];
     assert.equal((await right.check('token', { cost: 10 })).allowed, true);
     for (const one of [without, wrong]) {
@@ -94,7 +94,7 @@ test('with a daemon', async (t) => {
     assert.throws(() => new Client({ ...place, token: 'a\0b' }), { code: 'DTHROTTLE_ARGUMENT' });
   });
 
-  await t.test('mistakes are errors', async () => {
+  await t.test('invalid arguments are errors with a code', async () => {
     const code = (kind) => ({ name: 'DthrottleError', code: `DTHROTTLE_${kind}` });
     await assert.rejects(client.allow('a\nb'), code('ARGUMENT'));
     await assert.rejects(client.allow(/** @type {any} */ (5)), code('ARGUMENT'));
@@ -111,7 +111,7 @@ test('with a daemon', async (t) => {
     await assert.rejects(closed.allow('a'), code('CLOSED'));
   });
 
-  await t.test('an idle client lets the process end', () => {
+  await t.test('an idle client does not keep the process alive', () => {
     const script = `const { Client } = require(${JSON.stringify(CLIENT)});
       new Client({ path: ${JSON.stringify(daemon.socket)}, timeoutMs: 600000 }).allow('idle').then(console.log)`;
     const done = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', timeout: 60_000 });
@@ -119,9 +119,9 @@ test('with a daemon', async (t) => {
   });
 });
 
-test('a killed daemon, and one that comes back', async (t) => {
+test('the client fails open while the daemon is down, and reconnects', async (t) => {
   const daemon = await new Daemon('rate = "3 per day"').start();
-  const client = new Client({ path: daemon.socket, ...PATIENT, backoffMs: 50, maxBackoffMs: 200 });
+  const client = new Client({ path: daemon.socket, ...LONG_TIMEOUT, backoffMs: 50, maxBackoffMs: 200 });
   t.after(() => daemon.end());
   t.after(() => client.close());
   const ask = async (count) => {
@@ -131,28 +131,28 @@ test('a killed daemon, and one that comes back', async (t) => {
   };
   assert.deepEqual(await ask(4), [true, true, true, false]);
   await daemon.kill();
-  assert.ok((await ask(1000)).every(Boolean), 'fails open');
+  assert.ok((await ask(1000)).every(Boolean), 'checks must be allowed without a daemon');
   assert.ok((await client.check('x')).failedOpen);
   const { failedOpen, failures } = client.counts();
   assert.equal(failedOpen, 1001);
-  assert.ok(failures < 20, 'most were not tried');
+  assert.ok(failures < 20, 'most checks must not try to connect');
   await daemon.start();
   const start = performance.now();
   while (await client.allow('x')) {
-    assert.ok(performance.now() - start < 30_000, 'comes back, and the bucket is still empty');
+    assert.ok(performance.now() - start < 30_000, 'the client must reconnect and find the bucket empty');
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 });
 
-test('an idle connection that the daemon closed is no failure', async (t) => {
+test('an idle connection that the daemon closed does not count as a failure', async (t) => {
   const daemon = await new Daemon('rate = "3 per day"', 'max_connections = 1').start();
-  const options = { path: daemon.socket, ...PATIENT, backoffMs: 60_000, maxBackoffMs: 60_000 };
+  const options = { path: daemon.socket, ...LONG_TIMEOUT, backoffMs: 60_000, maxBackoffMs: 60_000 };
   const [one, other] = [new Client(options), new Client(options)];
   t.after(() => daemon.end());
   t.after(() => [one, other].forEach((client) => client.close()));
   for (let i = 0; i < 3; i += 1) assert.equal(await one.allow('x'), true);
-  assert.equal(await other.allow('x'), false, 'opens a connection, and the idle one is closed');
-  // Closes the other one. The event loop hears of the first before.
+  assert.equal(await other.allow('x'), false, 'a new connection makes the daemon close the idle one');
+  // Closes the other one. The event loop notices the first close before that.
   const socket = connect(daemon.socket).setEncoding('utf8');
   socket.write('\0stats\n');
   const [stats] = await once(socket, 'data');
@@ -162,13 +162,13 @@ test('an idle connection that the daemon closed is no failure', async (t) => {
   assert.deepEqual(one.counts(), { asked: 4, failedOpen: 0, failures: 0 });
 });
 
-test('a daemon that does not answer, or late', async (t) => {
+test('a late answer is not used for the next check', async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'dthrottled-'));
   const path = join(dir, 'socket');
   const sockets = [];
   const server = createServer((socket) => {
     sockets.push(socket.on('error', () => {}));
-    // The second connection is answered, after the first was too late.
+    // Answers on the second connection, after a late answer on the first.
     if (sockets.length === 2) {
       sockets[0].write('NO\n');
       socket.on('data', () => socket.write('OK\n'));
@@ -190,21 +190,21 @@ test('a daemon that does not answer, or late', async (t) => {
   client.close();
 });
 
-test('an answer that is not a daemon\'s', async (t) => {
+test('an invalid answer counts as a failure and fails open', async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'dthrottled-'));
   const path = join(dir, 'socket');
-  let said = '';
+  let answer = '';
   const server = createServer((socket) => {
     socket.on('error', () => {});
-    socket.on('data', () => socket.end(said, 'latin1'));
+    socket.on('data', () => socket.end(answer, 'latin1'));
   });
   await new Promise((resolve) => server.listen(path, () => resolve(undefined)));
   t.after(() => {
     server.close();
     rmSync(dir, { recursive: true });
   });
-  const options = { path, ...PATIENT, backoffMs: 60_000, maxBackoffMs: 60_000 };
-  const strange = ['HTTP/1.1 400 Bad Request\r\n\r\n', '-ERR unknown\r\n', 'OKAY\n', 'ERROR\n', '\xff\n', '\n'];
+  const options = { path, ...LONG_TIMEOUT, backoffMs: 60_000, maxBackoffMs: 60_000 };
+  const invalidAnswers = ['HTTP/1.1 400 Bad Request\r\n\r\n', '-ERR unknown\r\n', 'OKAY\n', 'ERROR\n', '\xff\n', '\n'];
   const calls = [
     async (client) => {
       const { allowed, granted, failedOpen } = await client.check('x', { cost: 2 });
@@ -215,26 +215,26 @@ test('an answer that is not a daemon\'s', async (t) => {
     async (client) => !(await client.reset('x')),
     async (client) => !(await client.refund('x', 1)),
   ];
-  for (said of strange) {
+  for (answer of invalidAnswers) {
     for (const call of calls) {
       const client = new Client(options);
-      assert.ok(await call(client), said);
-      assert.deepEqual(client.counts(), { asked: 0, failedOpen: 1, failures: 1 }, said);
+      assert.ok(await call(client), answer);
+      assert.deepEqual(client.counts(), { asked: 0, failedOpen: 1, failures: 1 }, answer);
       client.close();
     }
   }
 
-  await t.test('an answer to no question', async () => {
-    said = 'OK\nNO\n';
+  await t.test('an answer without a question closes the connection', async () => {
+    answer = 'OK\nNO\n';
     const client = new Client(options);
     assert.equal(await client.allow('x'), true);
-    assert.equal((await client.check('x')).failedOpen, true, 'the NO is nobodys');
+    assert.equal((await client.check('x')).failedOpen, true, 'the extra NO must not be used');
     assert.deepEqual(client.counts(), { asked: 1, failedOpen: 1, failures: 1 });
     client.close();
   });
 
-  await t.test('figures that are not known are left alone', async () => {
-    said = 'NO limit=x remaining=3 new=a=b word granted=1\n';
+  await t.test('unknown fields of an answer are ignored', async () => {
+    answer = 'NO limit=x remaining=3 new=a=b word granted=1\n';
     const client = new Client(options);
     const { allowed, limit, remaining, granted } = await client.check('x');
     assert.deepEqual([allowed, limit, remaining, granted], [false, Infinity, 3, 1]);

@@ -1,4 +1,4 @@
-// Real daemons for tests: each with a folder, a table and ports of its own.
+// Runs daemons for tests, each with its own folder, table and ports.
 'use strict';
 
 const { spawn } = require('node:child_process');
@@ -19,11 +19,11 @@ class Daemon {
     const table = `table = { name = "daemon-test", dir = "${this.dir}" }`;
     const daemon = `[daemon]\nlisten = ["${this.socket}", "127.0.0.1:0"]\nhttp = "127.0.0.1:0"\ntoken = "${TOKEN}"\n`;
     this.text = `${table}\n${rules}\n${daemon}`;
-    this.keep(keys);
+    this.writeKeys(keys);
   }
 
-  /** Writes other keys, for the next start. */
-  keep(keys) {
+  /** Writes other keys for the next start. */
+  writeKeys(keys) {
     writeFileSync(this.config, `${this.text}${keys}\n`);
   }
 

@@ -1,4 +1,4 @@
-"""Real daemons for tests: each with a folder, a table and ports of its own."""
+"""Runs daemons for tests, each with its own folder, table and ports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOKEN = "correct-horse-battery"
 
 
 class Daemon:
-    """A daemon with these rules, and these keys of ``[daemon]``."""
+    """A daemon with these rules and these keys of ``[daemon]``."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Daemon:
         self.start()
 
     def start(self) -> None:
-        """Start it, or start it again."""
+        """Start or restart the daemon."""
         self.process = subprocess.Popen(
             [BINARY, "--config", self.config], stderr=subprocess.PIPE, text=True
         )
@@ -57,20 +57,20 @@ class Daemon:
         self.tcp, self.http, self.resp, self.smockron = places.groups()[1:]
 
     def wait_for(self, words: str) -> str:
-        """Wait for a line of the log."""
+        """Wait for a line of the log that contains these words, and return it."""
         while words not in (line := self.log.get(timeout=LONG)):
             pass
         return line
 
     def has_logged(self, words: str) -> bool:
-        """Say whether a line that was not waited for has these words."""
+        """Return whether a line that has not been read yet contains these words."""
         while not self.log.empty():
             if words in self.log.get():
                 return True
         return False
 
     def kill(self) -> None:
-        """End it without a warning."""
+        """Kill the daemon."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()

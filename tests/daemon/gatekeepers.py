@@ -1,4 +1,4 @@
-"""Gatekeepers as Smockron's document describes them, with pyzmq."""
+"""Gatekeepers according to Smockron's document, written with pyzmq."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ burst = 10
 [domains.free]
 """
 INTERVAL = 10_000
-# Of the domain slow, so that no test takes a considerable part of it.
+# The interval of the domain slow. No test takes a considerable part of it.
 SLOW_INTERVAL = 600_000
-# Whom a gatekeeper tells of to hear that what it told before is done.
+# Prefix of tags that a gatekeeper reports to learn that earlier messages have been processed.
 MARK = b"mark-"
 marks = itertools.count()
 
 
 def now_ms() -> int:
-    """Give the time as gatekeepers write it."""
+    """Return the time in the format of gatekeepers."""
     return int(time.time() * 1000)
 
 
 class Gatekeeper:
-    """Tells the master what it lets through, and hears whom to hold up."""
+    """Reports requests to the master, and receives delays."""
 
     def __init__(
         self, context: zmq.Context[zmq.Socket[bytes]], daemon: Daemon, *domains: str
@@ -53,11 +53,11 @@ class Gatekeeper:
         self.accounting.connect(f"tcp://{host}:{port}")
         self.control.connect(f"tcp://{host}:{int(port) + 1}")
 
-    def tell(
+    def send(
         self,
         domain: str,
         status: str,
-        who: str,
+        tag: str,
         *more: bytes,
         now: int | None = None,
         delayed: int | None = None,
@@ -66,50 +66,50 @@ class Gatekeeper:
         until = received if status == "DELAYED" else b""
         if delayed is not None:
             until = str(delayed).encode()
-        frames = [domain.encode() + b"\0", status.encode(), who.encode(), received, until, *more]
+        frames = [domain.encode() + b"\0", status.encode(), tag.encode(), received, until, *more]
         self.accounting.send_multipart(frames)
 
-    def hear(self) -> tuple[bytes, bytes, bytes, int]:
-        """Give the next answer, but for those to marks."""
+    def receive(self) -> tuple[bytes, bytes, bytes, int]:
+        """Return the next message of the master, except those about marks."""
         while True:
-            domain, command, who, until = self.control.recv_multipart()
-            if not who.startswith(MARK):
-                return domain, command, who, int(until)
+            domain, command, tag, until = self.control.recv_multipart()
+            if not tag.startswith(MARK):
+                return domain, command, tag, int(until)
 
     def mark(self, domain: str) -> bytes:
-        """Tell of somebody new until the limit is passed."""
-        who = MARK + str(next(marks)).encode()
+        """Report requests of a new tag until it exceeds its limit. Return the tag."""
+        tag = MARK + str(next(marks)).encode()
         for _ in range(12):
-            self.tell(domain, "ACCEPTED", who.decode())
-        return who
+            self.send(domain, "ACCEPTED", tag.decode())
+        return tag
 
     def is_silent(self, domain: str) -> bool:
-        """Say whether nothing is heard before the answer to a mark, which comes last."""
-        mark, heard = self.mark(domain), b""
-        while heard != mark:
-            heard = self.control.recv_multipart()[2]
-            if not heard.startswith(MARK):
+        """Return whether the master sends nothing before its message about a mark."""
+        mark, received_tag = self.mark(domain), b""
+        while received_tag != mark:
+            received_tag = self.control.recv_multipart()[2]
+            if not received_tag.startswith(MARK):
                 return False
         return True
 
-    def meet(self, domain: str) -> None:
-        """Wait until both sockets work: PUB and SUB lose what comes before."""
+    def wait_until_connected(self, domain: str) -> None:
+        """Wait until both sockets are connected. PUB and SUB lose earlier messages."""
         deadline = time.monotonic() + LONG
-        mine, heard = set[bytes](), b""
-        while heard not in mine:
+        own_marks, received_tag = set[bytes](), b""
+        while received_tag not in own_marks:
             assert time.monotonic() < deadline
-            mine.add(self.mark(domain))
-            while heard not in mine and self.control.poll(50):
-                heard = self.control.recv_multipart()[2]
+            own_marks.add(self.mark(domain))
+            while received_tag not in own_marks and self.control.poll(50):
+                received_tag = self.control.recv_multipart()[2]
 
 
 @contextmanager
 def gatekeeper(daemon: Daemon, *domains: str) -> Iterator[Gatekeeper]:
-    """Run a gatekeeper that is connected to its master, until the end of the block."""
+    """Run a gatekeeper that is connected to its master until the end of the block."""
     context: Context = zmq.Context()
     keeper = Gatekeeper(context, daemon, *domains)
     try:
-        keeper.meet(domains[0])
+        keeper.wait_until_connected(domains[0])
         yield keeper
     finally:
         keeper.accounting.close(linger=0)
@@ -117,8 +117,8 @@ def gatekeeper(daemon: Daemon, *domains: str) -> Iterator[Gatekeeper]:
         context.term()
 
 
-def counted(client: Client, name: str) -> int:
-    """Give what the daemon counts under a name."""
+def read_count(client: Client, name: str) -> int:
+    """Return a count of the daemon by its name."""
     answers = client._talk(b"\0stats\n", 1)
     assert answers is not None
     return int(answers[0].split(f'"{name}":'.encode())[1].split(b",")[0])

@@ -1,5 +1,5 @@
-// Masters for gatekeepers: a dthrottled, and a small one written after Smockron's document with npm's
-// zeromq, which has nothing of ours.
+// Masters for gatekeepers: a dthrottled, and a small independent one that follows Smockron's document
+// and uses npm's zeromq.
 'use strict';
 
 const { setTimeout: sleep } = require('node:timers/promises');
@@ -10,8 +10,8 @@ const { Daemon } = require('./daemons.js');
 
 const LONG = 30_000;
 
-/** A dthrottled as master of domain web. */
-class OurMaster {
+/** A dthrottled as master of the domain web. */
+class DaemonMaster {
   constructor({ rate, burst }) {
     this.daemon = new Daemon(`[domains.web]\nrate = "${rate}/s"\nburst = ${burst}`, 'smockron = "127.0.0.1:0"');
   }
@@ -19,7 +19,7 @@ class OurMaster {
   async start() {
     await this.daemon.start();
     this.place = this.daemon.smockron;
-    this.daemon.keep(`smockron = "${this.place}"`);
+    this.daemon.writeKeys(`smockron = "${this.place}"`);
     return this;
   }
 
@@ -27,9 +27,9 @@ class OurMaster {
     return this.daemon.kill();
   }
 
-  /** On the old ports, as soon as they are free. */
+  /** Starts again on the same ports, as soon as they are free. */
   restart() {
-    return until(() => this.daemon.start().catch(() => false));
+    return waitUntil(() => this.daemon.start().catch(() => false));
   }
 
   end() {
@@ -38,24 +38,24 @@ class OurMaster {
 }
 
 /**
- * A master by the document, for any domain:
+ * A master that follows the document, for any domain:
  * next = max(prev, max(timestamp, now) - burst / rate) + 1 / rate.
  */
-class PlainMaster {
+class IndependentMaster {
   constructor({ rate, burst }) {
     this.intervalMs = 1000 / rate;
     this.burstMs = burst * this.intervalMs;
     this.next = new Map();
-    /** @type {string[][]} Every message, for tests that look at them. */
+    /** @type {string[][]} All received messages. */
     this.messages = [];
   }
 
   async start() {
-    await until(() => this.bind(20_000 + 2 * Math.floor(Math.random() * 10_000)));
+    await waitUntil(() => this.bind(20_000 + 2 * Math.floor(Math.random() * 10_000)));
     return this;
   }
 
-  /** Two ports in a row, either of which may be anybody's. */
+  /** Binds two consecutive ports. Returns false if one is in use. */
   async bind(port) {
     this.accounting = new Subscriber({ linger: 0 });
     this.control = new Publisher({ linger: 0 });
@@ -101,9 +101,9 @@ class PlainMaster {
     await this.work;
   }
 
-  /** On the old ports, as soon as they are free. */
+  /** Starts again on the same ports, as soon as they are free. */
   restart() {
-    return until(() => this.bind(Number(this.place.split(':')[1])));
+    return waitUntil(() => this.bind(Number(this.place.split(':')[1])));
   }
 
   async end() {
@@ -112,15 +112,15 @@ class PlainMaster {
 }
 
 /**
- * Waits until something is so.
+ * Waits until a condition holds.
  * @param {() => unknown} condition
  */
-async function until(condition) {
+async function waitUntil(condition) {
   const end = performance.now() + LONG;
   while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`not in time: ${condition}`);
+    if (performance.now() > end) throw new Error(`the condition did not hold in time: ${condition}`);
     await sleep(5);
   }
 }
 
-module.exports = { LONG, OurMaster, PlainMaster, until };
+module.exports = { LONG, DaemonMaster, IndependentMaster, waitUntil };

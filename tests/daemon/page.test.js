@@ -1,5 +1,4 @@
-// The page in a real Chromium: figures change under load, a member that is killed turns grey, no
-// error on the console. Leaves a screenshot of both looks in target/page/.
+// The page in a real Chromium. Writes screenshots of the light and dark theme to target/page/.
 /* global document, getComputedStyle -- in the page */
 'use strict';
 
@@ -17,7 +16,7 @@ const { Daemon, TOKEN } = require('./daemons.js');
 const OUT = join(__dirname, '../../target/page');
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
-/** A port for UDP that is free now. */
+/** Returns a free UDP port. */
 function freePort() {
   return new Promise((resolve) => {
     const socket = createSocket('udp4');
@@ -35,7 +34,7 @@ async function pair() {
   return Promise.all([new Daemon(rules(one, two)).start(), new Daemon(rules(two, one)).start()]);
 }
 
-test('the page', { timeout: 90_000 }, async (t) => {
+test('the page of the daemon', { timeout: 90_000 }, async (t) => {
   mkdirSync(OUT, { recursive: true });
   const [daemon, other] = await pair();
   t.after(() => Promise.all([daemon.end(), other.end()]));
@@ -47,7 +46,7 @@ test('the page', { timeout: 90_000 }, async (t) => {
   page.on('pageerror', (error) => wrong.push(String(error)));
   page.on('request', (request) => {
     if (!request.url().startsWith(`http://${daemon.http}/`) && !request.url().startsWith('data:')) {
-      wrong.push(`asks for ${request.url()}`);
+      wrong.push(`requests ${request.url()}`);
     }
   });
   const client = new Client({ path: daemon.socket, timeoutMs: 10_000 });
@@ -62,7 +61,7 @@ test('the page', { timeout: 90_000 }, async (t) => {
   const figure = async (id) => Number((await page.textContent(`#${id}`)).replaceAll(',', ''));
   const until = (what, holds) => page.waitForFunction(holds, undefined, { timeout: 30_000 }).catch(() => assert.fail(what));
 
-  await t.test('figures change under load', async () => {
+  await t.test('the figures change under load', async () => {
     const more = (id, than) => page.waitForFunction(
       ([name, least]) => Number(document.getElementById(name).textContent.replaceAll(',', '')) > least,
       [id, than],
@@ -73,7 +72,7 @@ test('the page', { timeout: 90_000 }, async (t) => {
     await more('allowed', before[0]);
     await more('refused', before[1]);
     await more('per-second', 50);
-    await until('a plot', () => document.getElementById('plot-refused').getAttribute('d').includes('L'));
+    await until('the plot has points', () => document.getElementById('plot-refused').getAttribute('d').includes('L'));
     const tags = await page.locator('#tags td.tag').allTextContents();
     assert.ok(tags[0] === 'mallory' && tags.includes(evil), String(tags));
     assert.ok(tags.includes('eve\\u{202e}gro.elpmaxe\\u{200b}'), String(tags));
@@ -82,7 +81,7 @@ test('the page', { timeout: 90_000 }, async (t) => {
     assert.equal(await page.textContent('#state'), 'live');
   });
 
-  await t.test('by keyboard', async () => {
+  await t.test('the page can be used with the keyboard', async () => {
     await page.keyboard.press('Tab');
     assert.equal(await page.evaluate(() => document.activeElement.id), 'pause');
     await page.keyboard.press('Enter');
@@ -96,7 +95,7 @@ test('the page', { timeout: 90_000 }, async (t) => {
     assert.equal(await page.evaluate(() => document.activeElement.id), 'look');
   });
 
-  await t.test('light and dark', async () => {
+  await t.test('the theme follows the system and the button', async () => {
     const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     await page.emulateMedia({ colorScheme: 'light' });
     const light = await back();
@@ -109,21 +108,21 @@ test('the page', { timeout: 90_000 }, async (t) => {
     assert.equal(await back(), light);
   });
 
-  await t.test('a member that is killed turns grey', async () => {
-    await until('two members that are up', () => document.querySelectorAll('#peers tr.up').length === 2);
+  await t.test('a killed member turns grey', async () => {
+    await until('two members are up', () => document.querySelectorAll('#peers tr.up').length === 2);
     const colour = () => page.evaluate(() => getComputedStyle(document.querySelector('#peers tbody tr:last-child td.state')).color);
     const up = await colour();
     await other.kill();
-    await until('it is down', () => document.querySelector('#peers tbody tr:last-child').className === 'down');
+    await until('the member is down', () => document.querySelector('#peers tbody tr:last-child').className === 'down');
     assert.notEqual(await colour(), up);
     const [red, green, blue] = (await colour()).match(/\d+/g).map(Number);
     assert.ok(Math.max(red, green, blue) - Math.min(red, green, blue) < 40, 'grey');
     await page.screenshot({ path: join(OUT, 'down.png'), fullPage: true });
   });
 
-  await t.test('a daemon that is gone is said to be', async () => {
+  await t.test('the page shows that the daemon is gone', async () => {
     assert.deepEqual(wrong, []);
     await daemon.kill();
-    await until('no connection', () => document.getElementById('state').dataset.live === 'no');
+    await until('the page shows no connection', () => document.getElementById('state').dataset.live === 'no');
   });
 });

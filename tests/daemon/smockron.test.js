@@ -1,5 +1,5 @@
-// Smockron in JavaScript: a gatekeeper written plainly with npm's zeromq and our master; our
-// gatekeeper and masters of either make.
+// Smockron in JavaScript: an independent gatekeeper (npm's zeromq) with the daemon as master, and
+// dthrottle's gatekeeper with the daemon and with an independent master.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -11,10 +11,10 @@ const express = require('express');
 const { Publisher, Subscriber } = require('zeromq');
 
 const { gatekeeper } = require('../../bindings-node/smockron/index.js');
-const { LONG, OurMaster, PlainMaster, until } = require('./masters.js');
+const { LONG, DaemonMaster, IndependentMaster, waitUntil } = require('./masters.js');
 
-/** A gatekeeper as the document describes it. */
-class Plain {
+/** An independent gatekeeper that follows the document. */
+class IndependentGatekeeper {
   constructor(place) {
     const [host, port] = place.split(':');
     this.accounting = new Publisher({ linger: 0 });
@@ -22,29 +22,29 @@ class Plain {
     this.accounting.connect(`tcp://${host}:${port}`);
     this.control.connect(`tcp://${host}:${Number(port) + 1}`);
     this.control.subscribe('web\0');
-    this.heard = [];
+    this.received = [];
     this.work = (async () => {
       try {
-        for await (const frames of this.control) this.heard.push(frames.map(String));
+        for await (const frames of this.control) this.received.push(frames.map(String));
       } catch (error) {
         if (!this.control.closed) throw error;
       }
     })();
   }
 
-  tell(status, who, now = Date.now()) {
+  report(status, who, now = Date.now()) {
     return this.accounting.send(['web\0', status, who, String(now), status === 'DELAYED' ? String(now) : '']);
   }
 
   of(who) {
-    return this.heard.filter((frames) => frames[2] === who);
+    return this.received.filter((frames) => frames[2] === who);
   }
 
-  /** PUB and SUB lose what comes before both are connected. */
-  async meet() {
-    const who = `meet-${Math.random()}`;
-    await until(async () => {
-      for (let i = 0; i < 11; i += 1) await this.tell('ACCEPTED', who);
+  /** Waits until both sockets are connected, because PUB and SUB lose earlier messages. */
+  async connected() {
+    const who = `connected-${Math.random()}`;
+    await waitUntil(async () => {
+      for (let i = 0; i < 11; i += 1) await this.report('ACCEPTED', who);
       await sleep(20);
       return this.of(who).length > 0;
     });
@@ -57,43 +57,43 @@ class Plain {
   }
 }
 
-/** Everything that was told before this has been heard: the answer comes behind it. */
-async function settle(keeper) {
+/** Waits until the master has processed all earlier messages of a gatekeeper. */
+async function waitUntilProcessed(keeper) {
   const who = `settle-${Math.random()}`;
-  for (let i = 0; i < 11; i += 1) await keeper.tell('ACCEPTED', who);
-  await until(() => keeper.of(who).length > 0);
+  for (let i = 0; i < 11; i += 1) await keeper.report('ACCEPTED', who);
+  await waitUntil(() => keeper.of(who).length > 0);
 }
 
-describe("a plain gatekeeper of npm's zeromq, and our master", { concurrency: true }, () => {
-  it('hears of the eleventh, and shares the limit with another', async (t) => {
-    const master = await new OurMaster({ rate: 0.1, burst: 10 }).start();
+describe('an independent gatekeeper with the daemon as master', { concurrency: true }, () => {
+  it('receives a delay after the burst, and shares the limit with another gatekeeper', async (t) => {
+    const master = await new DaemonMaster({ rate: 0.1, burst: 10 }).start();
     t.after(() => master.end());
-    const [one, two] = [new Plain(master.place), new Plain(master.place)];
+    const [one, two] = [new IndependentGatekeeper(master.place), new IndependentGatekeeper(master.place)];
     t.after(() => Promise.all([one.end(), two.end()]));
-    await Promise.all([one.meet(), two.meet()]);
+    await Promise.all([one.connected(), two.connected()]);
 
     const first = Date.now();
-    for (let i = 0; i < 10; i += 1) await one.tell('ACCEPTED', 'alice', first);
-    await one.tell('REJECTED', 'alice');
-    await settle(one);
-    assert.deepEqual(one.of('alice'), [], 'one to ten are silent');
-    await one.tell('ACCEPTED', 'alice');
-    await until(() => one.of('alice').length > 0 && two.of('alice').length > 0);
+    for (let i = 0; i < 10; i += 1) await one.report('ACCEPTED', 'alice', first);
+    await one.report('REJECTED', 'alice');
+    await waitUntilProcessed(one);
+    assert.deepEqual(one.of('alice'), [], '10 requests are within the burst');
+    await one.report('ACCEPTED', 'alice');
+    await waitUntil(() => one.of('alice').length > 0 && two.of('alice').length > 0);
     const [topic, command, , time] = one.of('alice')[0];
     assert.deepEqual([topic, command], ['web\0', 'DELAY_UNTIL']);
-    // The master's clock counts, which may look at the first message late.
+    // The clock of the master counts, which may read the first message late.
     assert.ok(Number(time) - first >= 10_000 && Number(time) - first <= 10_000 + LONG, `${time} after ${first}`);
 
-    for (let i = 0; i < 5; i += 1) await Promise.all([one.tell('ACCEPTED', 'both'), two.tell('ACCEPTED', 'both')]);
-    await settle(one);
-    await settle(two);
+    for (let i = 0; i < 5; i += 1) await Promise.all([one.report('ACCEPTED', 'both'), two.report('ACCEPTED', 'both')]);
+    await waitUntilProcessed(one);
+    await waitUntilProcessed(two);
     assert.deepEqual(one.of('both'), []);
-    await two.tell('ACCEPTED', 'both');
-    await until(() => one.of('both').length === 1 && two.of('both').length === 1);
+    await two.report('ACCEPTED', 'both');
+    await waitUntil(() => one.of('both').length === 1 && two.of('both').length === 1);
   });
 });
 
-/** An application of Express behind our gatekeeper; notes when each request reaches it. */
+/** Runs an Express application behind dthrottle's gatekeeper. Records when requests arrive. */
 async function serve(t, place, options = {}) {
   const asked = [];
   const keeper = gatekeeper({
@@ -125,39 +125,39 @@ async function serve(t, place, options = {}) {
     const answer = await fetch(url, { headers: { 'x-who': who } });
     return { status: answer.status, retryAfter: answer.headers.get('Retry-After'), body: await answer.text() };
   };
-  const meet = async () => {
+  const connected = async () => {
     const before = keeper.master.received;
-    await until(async () => {
-      // Somebody new each time, whom nobody waits for: the last of them may be held.
-      const who = `meet-${Math.random()}`;
+    await waitUntil(async () => {
+      // Uses a new tag each time and does not wait for the responses, which may be delayed.
+      const who = `connected-${Math.random()}`;
       for (let i = 0; i < 6; i += 1) ask(who).catch(() => {});
       await sleep(50);
       return keeper.master.received > before;
     });
   };
-  return { keeper, asked, times, url, ask, meet };
+  return { keeper, asked, times, url, ask, connected };
 }
 
-for (const Master of [OurMaster, PlainMaster]) {
-  describe(`our gatekeeper, and ${Master.name}`, { concurrency: true }, () => {
-    it('lets a burst through, spaces what follows, and rejects what would wait too long', async (t) => {
+for (const Master of [DaemonMaster, IndependentMaster]) {
+  describe(`dthrottle's gatekeeper with ${Master.name}`, { concurrency: true }, () => {
+    it('passes a burst, spaces further requests, and rejects those with too long a delay', async (t) => {
       const master = await new Master({ rate: 2, burst: 5 }).start();
       t.after(() => master.end());
-      const { keeper, asked, times, ask, meet } = await serve(t, master.place, { maxDelayMs: 1800 });
-      await meet();
+      const { keeper, asked, times, ask, connected } = await serve(t, master.place, { maxDelayMs: 1800 });
+      await connected();
       for (let tries = 0; ; tries += 1) {
-        await until(async () => {
-          // One after the other: each waits for its turn, so the next is half a second away.
+        await waitUntil(async () => {
+          // Sends requests one after the other until the next would be delayed by 0.5 s.
           await ask('alice');
           await sleep(10);
-          return keeper.until('alice') > Date.now() + 400;
+          return keeper.waitUntil('alice') > Date.now() + 400;
         });
         times.length = 0;
         asked.length = 0;
         const start = Date.now();
-        const first = keeper.until('alice');
+        const first = keeper.waitUntil('alice');
         const answers = await Promise.all(Array.from({ length: 30 }, () => ask('alice')));
-        // On a machine that does much else they came too late to be held: once more.
+        // On a busy machine the requests may arrive too late to be delayed. Tries again.
         if (asked.some(([, at]) => at >= first) && tries < 10) continue;
         const passed = answers.filter(({ status }) => status === 200);
         const rejected = answers.filter(({ status }) => status === 503);
@@ -166,55 +166,55 @@ for (const Master of [OurMaster, PlainMaster]) {
         assert.ok(rejected.every(({ body, retryAfter }) => body === 'Rejected\n' && Number(retryAfter) >= 1));
         const turns = times.filter(([who]) => who === 'alice').map(([, time]) => time - start);
         assert.equal(turns.length, passed.length);
-        // A machine that does much else may be late, but never early.
+        // Requests may be late on a busy machine, but never early.
         turns.forEach((turn, i) => assert.ok(turn >= 500 * i - 5, `spaced: ${turns}`));
         assert.ok(keeper.counts.delayed >= passed.length && keeper.counts.rejected >= rejected.length);
         break;
       }
-      assert.equal((await ask('bob')).status, 200, 'others are not held');
+      assert.equal((await ask('bob')).status, 200, 'other clients are not delayed');
     });
 
     it('shares the limit with another gatekeeper', async (t) => {
       const master = await new Master({ rate: 0.1, burst: 5 }).start();
       t.after(() => master.end());
       const [one, two] = await Promise.all([0, 1].map(() => serve(t, master.place, { maxDelayMs: 0 })));
-      await Promise.all([one.meet(), two.meet()]);
+      await Promise.all([one.connected(), two.connected()]);
       for (const { ask } of [one, two, one, two, one, two]) assert.equal((await ask('both')).status, 200);
-      await until(async () => (await one.ask('both')).status === 503);
-      await until(async () => (await two.ask('both')).status === 503);
+      await waitUntil(async () => (await one.ask('both')).status === 503);
+      await waitUntil(async () => (await two.ask('both')).status === 503);
     });
 
-    it('lets everything through without a master, and comes back to it', async (t) => {
+    it('passes everything without a master, and reconnects to it', async (t) => {
       const master = await new Master({ rate: 0.1, burst: 5 }).start();
       t.after(() => master.end());
-      const { keeper, ask, meet } = await serve(t, master.place, { maxDelayMs: 60_000 });
-      await meet();
+      const { keeper, ask, connected } = await serve(t, master.place, { maxDelayMs: 60_000 });
+      await connected();
       await master.kill();
       const answers = await Promise.all(Array.from({ length: 100 }, () => ask('gone')));
       assert.ok(answers.every(({ status }) => status === 200));
       assert.equal(keeper.counts.rejected, 0);
       await master.restart();
-      await meet();
+      await connected();
     });
   });
 }
 
-describe('our gatekeeper alone', { concurrency: true }, () => {
-  it('passes everything when nobody was ever there', async (t) => {
+describe("dthrottle's gatekeeper", { concurrency: true }, () => {
+  it('passes everything if there is no master', async (t) => {
     const { keeper, ask } = await serve(t, '127.0.0.1:9');
     const answers = await Promise.all(Array.from({ length: 100 }, () => ask('x')));
     assert.ok(answers.every(({ status }) => status === 200));
     assert.equal(keeper.counts.accepted, 100);
   });
 
-  it('says what the document asks for', async (t) => {
-    const master = await new PlainMaster({ rate: 2, burst: 2 }).start();
+  it('sends the frames of the document', async (t) => {
+    const master = await new IndependentMaster({ rate: 2, burst: 2 }).start();
     t.after(() => master.end());
-    const { ask, meet } = await serve(t, master.place, { maxDelayMs: 700 });
-    await meet();
+    const { ask, connected } = await serve(t, master.place, { maxDelayMs: 700 });
+    await connected();
     const seen = () => master.messages.filter((frames) => frames[2] === 'frames');
     const statuses = () => new Set(seen().map((frames) => frames[1]));
-    await until(async () => {
+    await waitUntil(async () => {
       await Promise.all(Array.from({ length: 3 }, () => ask('frames')));
       return statuses().size === 3;
     });
@@ -228,19 +228,19 @@ describe('our gatekeeper alone', { concurrency: true }, () => {
     assert.deepEqual([...statuses()].sort(), ['ACCEPTED', 'DELAYED', 'REJECTED']);
   });
 
-  it('tells the master of a share of the rejections', async (t) => {
-    const master = await new PlainMaster({ rate: 0.001, burst: 1 }).start();
+  it('reports a share of the rejections to the master', async (t) => {
+    const master = await new IndependentMaster({ rate: 0.001, burst: 1 }).start();
     t.after(() => master.end());
     const sample = async (share) => {
-      const { ask, meet } = await serve(t, master.place, { maxDelayMs: 0, tellRejected: share });
-      await meet();
+      const { ask, connected } = await serve(t, master.place, { maxDelayMs: 0, tellRejected: share });
+      await connected();
       const who = `share-${share}`;
-      await until(async () => (await ask(who)).status === 503);
+      await waitUntil(async () => (await ask(who)).status === 503);
       const answers = await Promise.all(Array.from({ length: 400 }, () => ask(who)));
       assert.ok(answers.every(({ status }) => status === 503));
       // Messages of one gatekeeper arrive in order.
       await ask(`${who}-last`);
-      await until(() => master.messages.some((frames) => frames[2] === `${who}-last`));
+      await waitUntil(() => master.messages.some((frames) => frames[2] === `${who}-last`));
       return master.messages.filter((frames) => frames[1] === 'REJECTED' && frames[2] === who).length;
     };
     assert.equal(await sample(0), 0);
@@ -251,25 +251,25 @@ describe('our gatekeeper alone', { concurrency: true }, () => {
     assert.ok(half > 100 && half < 301, `${half} of 401`);
   });
 
-  it('forgets a client that goes away, and ignores nonsense of a master', async (t) => {
-    const master = await new PlainMaster({ rate: 0.01, burst: 1 }).start();
+  it('handles clients that leave, and ignores invalid messages of a master', async (t) => {
+    const master = await new IndependentMaster({ rate: 0.01, burst: 1 }).start();
     t.after(() => master.end());
-    const { keeper, asked, url, ask, meet } = await serve(t, master.place, { maxDelayMs: 3_600_000 });
-    await meet();
+    const { keeper, asked, url, ask, connected } = await serve(t, master.place, { maxDelayMs: 3_600_000 });
+    await connected();
     const { bad } = keeper.master;
     await ask('leaves');
     await ask('leaves');
-    await until(() => keeper.until('leaves') > 0);
+    await waitUntil(() => keeper.waitUntil('leaves') > 0);
     const { gaveUp } = keeper.counts;
     const leaving = request(url, { headers: { 'x-who': 'leaves' } }).on('error', () => {});
     leaving.end();
-    await until(() => asked.filter(([who]) => who === 'leaves').length === 3);
+    await waitUntil(() => asked.filter(([who]) => who === 'leaves').length === 3);
     leaving.destroy();
-    await until(() => keeper.counts.gaveUp === gaveUp + 1);
+    await waitUntil(() => keeper.counts.gaveUp === gaveUp + 1);
     for (const frames of [['web\0'], ['web\0', 'DELAY_UNTIL', 'x'], ['web\0', 'DELAY_UNTIL', 'x', 'soon'], ['web\0', 'STOP', 'x', '1']]) {
       await master.control.send(frames);
     }
-    await until(() => keeper.master.bad === bad + 4);
+    await waitUntil(() => keeper.master.bad === bad + 4);
     assert.equal((await ask('x')).status, 200);
   });
 });

@@ -1,4 +1,4 @@
-"""What another user of the machine can do to a daemon: connections, waits, and limits of the system."""
+"""Attacks of another user of the machine, and limits of the system."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from daemons import BINARY, LONG, TOKEN, Daemon
 
 from dthrottle.client import Client
 
-# Runs as nobody. The interpreter of the virtual environment may be out of its reach.
+# The user nobody may not be able to read the interpreter of the virtual environment.
 PYTHON = "/usr/bin/python3"
 STATE = ("reset\0tag=victim", "refund\0tag=victim", "stats", "peers", "rules", "top")
 
-# Opens connections, says so, and keeps them open until its input ends; sends the same on each, again
-# and again.
-HOLD = """
+# Opens connections, prints "open", and keeps them open until its input ends. Sends the same words on
+# each connection again and again.
+KEEP_OPEN = """
 import select, socket, sys
 address, count, words = sys.argv[1].rsplit(":", 1), int(sys.argv[2]), bytes.fromhex(sys.argv[3])
 held = []
@@ -54,9 +54,9 @@ print(client.makefile().readline(), end="")
 
 
 @contextmanager
-def held_by_nobody(address: str, count: int, words: bytes = b"") -> Iterator[None]:
-    """Have another user hold connections."""
-    command = [PYTHON, "-c", HOLD, address, str(count), words.hex()]
+def idle_connections_of_nobody(address: str, count: int, words: bytes = b"") -> Iterator[None]:
+    """Keep connections of another user open."""
+    command = [PYTHON, "-c", KEEP_OPEN, address, str(count), words.hex()]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, user="nobody", group="nogroup"
     ) as process:
@@ -95,9 +95,9 @@ def stats(daemon: Daemon) -> dict[str, int]:
     return counts
 
 
-def test_there_is_no_tcp_by_default(tmp_path: Path) -> None:
+def test_the_daemon_opens_no_tcp_port_by_default(tmp_path: Path) -> None:
     command = [str(BINARY), "--rate", "1/s", "--table", f"default-{tmp_path.name}"]
-    # systemd's directory of the table, which clients cannot enter, is not for the socket.
+    # The socket must not be in systemd's directory of the table, which clients cannot enter.
     environment = {"RUNTIME_DIRECTORY": "/nowhere", "XDG_RUNTIME_DIR": str(tmp_path)}
     folder = str(tmp_path)
     if os.geteuid() == 0:
@@ -124,7 +124,7 @@ def test_there_is_no_tcp_by_default(tmp_path: Path) -> None:
         left.unlink()
 
 
-def test_without_a_default_socket_the_daemon_says_what_to_do() -> None:
+def test_the_error_says_what_to_do_if_there_is_no_default_socket() -> None:
     done = subprocess.run(
         [BINARY, "--rate", "1/s", "--table", "none"],
         env={}, user="nobody", group="nogroup", capture_output=True, text=True, timeout=LONG,
@@ -135,18 +135,18 @@ def test_without_a_default_socket_the_daemon_says_what_to_do() -> None:
     assert "daemon.listen: XDG_RUNTIME_DIR is not set" in done.stderr
 
 
-def test_idle_tcp_connections_of_another_user_leave_the_unix_socket_alone() -> None:
+def test_idle_tcp_connections_of_another_user_do_not_affect_the_unix_socket() -> None:
     with (
         Daemon('rate = "3 per day"', "max_connections = 100") as daemon,
         Client(daemon.socket, timeout=LONG) as before,
     ):
         assert before.allow_many(["x"] * 403) == [True] * 3 + [False] * 400
-        with held_by_nobody(daemon.tcp, 500):
+        with idle_connections_of_nobody(daemon.tcp, 500):
             for _ in range(20):
                 with Client(daemon.socket, timeout=LONG) as client:
                     assert client.allow_many(["x"] * 20) == [False] * 20
                     assert client.counts().failed_open == 0
-            # Nor do they keep others from the TCP port.
+            # Nor do they prevent others from using the TCP port.
             with Client(daemon.tcp, timeout=LONG) as client:
                 assert client.allow_many(["x"] * 20) == [False] * 20
                 assert client.counts().failed_open == 0
@@ -155,7 +155,7 @@ def test_idle_tcp_connections_of_another_user_leave_the_unix_socket_alone() -> N
             assert 400 <= stats(daemon)["connections_closed_idle"] <= 402
 
 
-def test_the_connection_in_use_stays_when_a_listener_is_full() -> None:
+def test_a_full_listener_does_not_close_a_connection_in_use() -> None:
     with (
         Daemon('rate = "3 per day"', "max_connections = 10") as daemon,
         connect(daemon.tcp) as used,
@@ -190,8 +190,8 @@ def test_another_user_cannot_change_or_see_state() -> None:
         assert ask_as_nobody("tcp", daemon.tcp, check).stdout.startswith("OK limit=3 remaining=0 ")
 
 
-def test_a_delay_is_at_most_max_delay() -> None:
-    """Not even many calls put a tag further into debt."""
+def test_the_debt_of_a_tag_is_bounded_by_max_delay() -> None:
+    """Many calls cannot increase the debt further."""
     with Daemon('rate = "1/s"\nburst = 1') as daemon:
         line = b"\0check\0max_delay_ms=20000000\0tag=victim\n"
         with connect(daemon.tcp) as client:
@@ -208,19 +208,22 @@ def test_a_delay_is_at_most_max_delay() -> None:
 def test_connections_without_a_token_do_not_block_http() -> None:
     words = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
     token = f"Host: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
-    with Daemon('rate = "3 per day"') as daemon, held_by_nobody(daemon.http, 400, words):
+    with (
+        Daemon('rate = "3 per day"') as daemon,
+        idle_connections_of_nobody(daemon.http, 400, words),
+    ):
         for _ in range(31):
             with connect(daemon.http) as client:
                 client.sendall(b"GET /metrics HTTP/1.1\r\n" + token)
                 assert client.recv(15, socket.MSG_WAITALL) == b"HTTP/1.1 200 OK"
-        # They made room at once, and were not waited for: 256 fit.
+        # The daemon closed idle connections immediately, because only 256 fit.
         assert stats(daemon)["connections_closed_idle"] >= 400 - 256
         with connect(daemon.http) as client:
             client.sendall(b"GET /events HTTP/1.1\r\n" + token)
             events = client.makefile("rb")
             assert events.readline() == b"HTTP/1.1 200 OK\r\n"
-            with held_by_nobody(daemon.http, 400):
-                # The first has the minutes before; the others come once a second.
+            with idle_connections_of_nobody(daemon.http, 400):
+                # The first event has the history. The others are sent once a second.
                 for _ in range(3):
                     while line := events.readline():
                         if line.startswith(b"data: "):
@@ -228,7 +231,7 @@ def test_connections_without_a_token_do_not_block_http() -> None:
                     assert line, "the connection with the token was closed"
 
 
-def test_streams_of_events_are_bounded() -> None:
+def test_the_number_of_event_streams_is_bounded() -> None:
     with Daemon('rate = "3 per day"') as daemon, ExitStack() as stack:
         get = f"GET /events?token={TOKEN} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
         statuses = []
@@ -245,14 +248,14 @@ def test_streams_of_events_are_bounded() -> None:
                 client.sendall(get)
                 if client.recv(12, socket.MSG_WAITALL)[9:] == b"200":
                     break
-            assert time.monotonic() < deadline, "streams that have ended make room"
+            assert time.monotonic() < deadline, "a closed stream must make room for another"
 
 
 def with_files(count: int, daemon: Daemon) -> list[str]:
     return ["sh", "-c", f"ulimit -n {count}; exec {BINARY} --config {daemon.config}"]
 
 
-def test_too_few_files_are_an_error_and_no_panic() -> None:
+def test_a_too_low_limit_of_open_files_is_an_error_in_one_line() -> None:
     with Daemon('rate = "3 per day"') as daemon:
         daemon.kill()
         for count in (10, 20, 30):
@@ -264,8 +267,8 @@ def test_too_few_files_are_an_error_and_no_panic() -> None:
             assert done.stderr.count("\n") == 1
 
 
-def test_the_limit_of_connections_fits_the_limit_of_files() -> None:
-    """Otherwise connections wait in the backlog, unanswered."""
+def test_the_limit_of_connections_is_lowered_to_the_limit_of_open_files() -> None:
+    """Otherwise connections would wait in the backlog without an answer."""
     with Daemon('rate = "3 per day"', "workers = 2") as daemon, ExitStack() as stack:
         daemon.kill()
         with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""A daemon that exchanges for callers of services: what one host is told slows the others."""
+"""A daemon reports busy responses of the processes of its table to other hosts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dthrottle.busy import BusyThrottle
 def until(done: Callable[[], bool]) -> None:
     end = time.monotonic() + LONG
     while not done():
-        assert time.monotonic() < end, "it never was so"
+        assert time.monotonic() < end, f"the condition did not hold within {LONG} s"
         time.sleep(0.01)
 
 
@@ -50,7 +50,7 @@ def callers(request: pytest.FixtureRequest) -> Iterator[Callers]:
 
 
 @pytest.mark.parametrize("callers", ["busy = true"], indirect=True)
-def test_a_busy_answer_goes_through_the_daemon(callers: Callers) -> None:
+def test_a_busy_response_reaches_other_hosts_through_the_daemon(callers: Callers) -> None:
     beside, elsewhere = callers
     beside.on_busy("api", 60)
     until(lambda: not elsewhere.should_send("api"))
@@ -62,7 +62,7 @@ def test_a_busy_answer_goes_through_the_daemon(callers: Callers) -> None:
 
 
 @pytest.mark.parametrize("callers", [""], indirect=True)
-def test_a_daemon_that_is_not_told_so_keeps_it(callers: Callers) -> None:
+def test_a_daemon_without_the_key_busy_does_not_report_busy_responses(callers: Callers) -> None:
     beside, elsewhere = callers
     beside.on_busy("api", 60)
     elsewhere.on_busy("search", 60)

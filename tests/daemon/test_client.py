@@ -1,4 +1,4 @@
-"""The client for Python against real daemons, and against peers that do not behave."""
+"""The Python client with real daemons, and with servers that send invalid answers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from daemons import LONG, TOKEN, Daemon
 from dthrottle import UNLIMITED, ArgumentError, ClosedError, CostError, DomainError
 from dthrottle.client import Client, ClientCounts, ClientDecision
 
-# A machine that does much else answers late: only tests of the timeout itself have a short one.
-PATIENT = 10.0
+# A busy machine answers late, so only tests of the timeout use a short one.
+LONG_TIMEOUT = 10.0
 
 
 @pytest.fixture(scope="module")
@@ -37,24 +37,24 @@ rate = "5 per day"
 
 @pytest.fixture
 def client(daemon: Daemon) -> Iterator[Client]:
-    with Client(daemon.socket, timeout=PATIENT) as client:
+    with Client(daemon.socket, timeout=LONG_TIMEOUT) as client:
         yield client
 
 
-@pytest.mark.parametrize("door", ["unix", "tcp"])
-def test_yes_until_the_bucket_is_empty(daemon: Daemon, door: str) -> None:
-    with Client(daemon.tcp if door == "tcp" else daemon.socket, timeout=PATIENT) as client:
-        assert [client.allow(door) for _ in range(11)] == [True] * 10 + [False]
+@pytest.mark.parametrize("kind", ["unix", "tcp"])
+def test_allow_returns_true_until_the_bucket_is_empty(daemon: Daemon, kind: str) -> None:
+    with Client(daemon.tcp if kind == "tcp" else daemon.socket, timeout=LONG_TIMEOUT) as client:
+        assert [client.allow(kind) for _ in range(11)] == [True] * 10 + [False]
         assert client.counts().asked == 11
 
 
-def test_many_at_once(client: Client) -> None:
+def test_allow_many_answers_in_the_order_of_the_tags(client: Client) -> None:
     tags = [f"many-{i % 100}" for i in range(2000)]
     assert client.allow_many(tags) == [True] * 1000 + [False] * 1000
     assert client.allow_many([]) == []
 
 
-def test_full_answers(client: Client) -> None:
+def test_check_peek_refund_and_reset_return_all_fields(client: Client) -> None:
     first = client.check("a b", 3, domain="log in")
     assert (first.allowed, first.granted, first.limit, first.remaining) == (True, 3, 5, 2)
     assert first.reset_after == pytest.approx(3 * 86400 / 5, rel=1e-3)
@@ -75,7 +75,7 @@ def test_full_answers(client: Client) -> None:
     assert (free.allowed, free.limit, free.remaining) == (True, UNLIMITED, UNLIMITED)
 
 
-def test_tags_that_need_the_longer_form(client: Client) -> None:
+def test_a_tag_may_contain_any_bytes_except_a_newline(client: Client) -> None:
     for tag in (b"\0check", b"ends with\r", b"\xff\0", b"", "grün"):
         assert client.allow_many([tag] * 11) == [True] * 10 + [False], tag
 
@@ -84,19 +84,19 @@ def test_tags_that_need_the_longer_form(client: Client) -> None:
 def test_a_tag_like_another_protocol_is_counted_over_tcp(daemon: Daemon, tag: bytes) -> None:
     """The daemon closes TCP connections that begin like HTTP or TLS, and clients fail open."""
     for expected in [True] * 10 + [False]:
-        with Client(daemon.tcp, timeout=PATIENT) as client:
+        with Client(daemon.tcp, timeout=LONG_TIMEOUT) as client:
             assert client.allow(tag) is expected
             assert client.counts().failed_open == 0
 
 
 def test_refund_and_reset_need_the_token_over_tcp(daemon: Daemon) -> None:
-    with Client(daemon.tcp, timeout=PATIENT) as client:
+    with Client(daemon.tcp, timeout=LONG_TIMEOUT) as client:
         assert client.allow_many(["token"] * 11) == [True] * 10 + [False]
         with pytest.raises(ArgumentError, match="reset needs the daemon's Unix socket, or"):
             client.reset("token")
         with pytest.raises(ArgumentError, match="refund needs the daemon's Unix socket, or"):
             client.refund("token", 1)
-    with Client(daemon.tcp, timeout=PATIENT, token=TOKEN) as client:
+    with Client(daemon.tcp, timeout=LONG_TIMEOUT, token=TOKEN) as client:
         assert client.refund("token", 2)
         assert client.peek("token").remaining == 2
         assert client.reset("token")
@@ -105,16 +105,16 @@ def test_refund_and_reset_need_the_token_over_tcp(daemon: Daemon) -> None:
         Client(daemon.tcp, token="a\0b")
 
 
-def test_an_idle_connection_that_was_closed_is_no_failure() -> None:
+def test_an_idle_connection_that_the_daemon_closed_does_not_count_as_a_failure() -> None:
     with (
         Daemon('rate = "3 per day"', "max_connections = 2") as daemon,
-        Client(daemon.socket, timeout=PATIENT, backoff=60, max_backoff=60) as client,
+        Client(daemon.socket, timeout=LONG_TIMEOUT, backoff=60, max_backoff=60) as client,
     ):
         assert [client.allow("x") for _ in range(4)] == [True] * 3 + [False]
         for _ in range(5):
             with (
-                Client(daemon.socket, timeout=PATIENT) as one,
-                Client(daemon.socket, timeout=PATIENT) as other,
+                Client(daemon.socket, timeout=LONG_TIMEOUT) as one,
+                Client(daemon.socket, timeout=LONG_TIMEOUT) as other,
             ):
                 assert not one.allow("x")
                 assert not other.allow("x")
@@ -122,7 +122,7 @@ def test_an_idle_connection_that_was_closed_is_no_failure() -> None:
         assert client.counts() == ClientCounts(asked=9, failed_open=0, failures=0)
 
 
-def test_mistakes_are_errors(client: Client) -> None:
+def test_invalid_arguments_raise_errors(client: Client) -> None:
     with pytest.raises(ArgumentError, match="newline"):
         client.allow("a\nb")
     with pytest.raises(ArgumentError, match="str or bytes"):
@@ -146,8 +146,8 @@ def test_mistakes_are_errors(client: Client) -> None:
         client.allow("a")
 
 
-def test_each_thread_has_its_connection(daemon: Daemon) -> None:
-    with Client(daemon.socket, timeout=PATIENT) as client, ThreadPoolExecutor(8) as pool:
+def test_threads_of_one_client_share_the_bucket(daemon: Daemon) -> None:
+    with Client(daemon.socket, timeout=LONG_TIMEOUT) as client, ThreadPoolExecutor(8) as pool:
         barrier = threading.Barrier(8)
 
         def ask(_: int) -> int:
@@ -158,8 +158,8 @@ def test_each_thread_has_its_connection(daemon: Daemon) -> None:
         assert client.counts().failed_open == 0
 
 
-def test_a_forked_child_connects_anew(daemon: Daemon) -> None:
-    with Client(daemon.socket, timeout=PATIENT) as client:
+def test_a_forked_child_opens_its_own_connection(daemon: Daemon) -> None:
+    with Client(daemon.socket, timeout=LONG_TIMEOUT) as client:
         assert client.allow("fork")
         child = os.fork()
         if child == 0:
@@ -172,10 +172,10 @@ def test_a_forked_child_connects_anew(daemon: Daemon) -> None:
         assert client.counts().failed_open == 0
 
 
-def test_a_child_forked_while_another_thread_fails_asks_all_the_same(tmp_path: Path) -> None:
+def test_a_child_forked_while_another_thread_holds_the_lock_can_check(tmp_path: Path) -> None:
     client = Client(tmp_path / "missing", backoff=0.001)
     asking = threading.Thread(target=lambda: client.allow("a"), daemon=True)
-    # As if that thread had been interrupted where it holds it.
+    # Simulates a fork while that thread holds the lock.
     with client._lock:
         asking.start()
         child = os.fork()
@@ -187,21 +187,27 @@ def test_a_child_forked_while_another_thread_fails_asks_all_the_same(tmp_path: P
     assert os.waitstatus_to_exitcode(status) == 0
 
 
-def test_a_killed_daemon_and_one_that_comes_back(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_client_fails_open_while_the_daemon_is_down_and_reconnects(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.WARNING, "dthrottle.client")
     with Daemon('rate = "3 per day"') as daemon:
-        client = Client(daemon.socket, timeout=PATIENT, backoff=0.05, max_backoff=0.2)
+        client = Client(daemon.socket, timeout=LONG_TIMEOUT, backoff=0.05, max_backoff=0.2)
         assert [client.allow("x") for _ in range(4)] == [True, True, True, False]
         daemon.kill()
-        assert all(client.allow("x") for _ in range(1000)), "fails open"
+        assert all(client.allow("x") for _ in range(1000)), (
+            "checks must be allowed without a daemon"
+        )
         assert client.check("x").failed_open
         counts = client.counts()
         assert counts.failed_open == 1001
-        assert counts.failures < 20, "most were not tried"
+        assert counts.failures < 20, "most checks must not try to connect"
         daemon.start()
         deadline = time.monotonic() + LONG
         while client.allow("x"):
-            assert time.monotonic() < deadline, "comes back, and the bucket is still empty"
+            assert time.monotonic() < deadline, (
+                "the client must reconnect and find the bucket empty"
+            )
             time.sleep(0.01)
         assert [record.getMessage().split(":")[0] for record in caplog.records] == [
             "dthrottled does not answer, everything is allowed",
@@ -211,27 +217,31 @@ def test_a_killed_daemon_and_one_that_comes_back(caplog: pytest.LogCaptureFixtur
 
 
 @pytest.fixture
-def mute(tmp_path: Path) -> Iterator[tuple[str, socket.socket]]:
-    """Give the path of a socket that takes connections and says nothing."""
-    path = str(tmp_path / "mute")
+def silent_server(tmp_path: Path) -> Iterator[tuple[str, socket.socket]]:
+    """Return the path of a socket that accepts connections and never answers."""
+    path = str(tmp_path / "silent_server")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(100)
         yield path, listener
 
 
-def test_a_daemon_that_does_not_answer(mute: tuple[str, socket.socket]) -> None:
-    client = Client(mute[0], timeout=0.05, backoff=60, max_backoff=60)
+def test_the_client_fails_open_after_one_timeout_if_the_daemon_does_not_answer(
+    silent_server: tuple[str, socket.socket],
+) -> None:
+    client = Client(silent_server[0], timeout=0.05, backoff=60, max_backoff=60)
     start = time.monotonic()
     assert all(client.allow("x") for _ in range(100))
-    assert time.monotonic() - start < LONG / 2, "one wait of 50 ms, then none"
+    assert time.monotonic() - start < LONG / 2, "only the first check may wait for its timeout"
     counts = client.counts()
     assert (counts.asked, counts.failed_open, counts.failures) == (0, 100, 1)
     client.close()
 
 
-def test_late_answers_are_nobodys(mute: tuple[str, socket.socket]) -> None:
-    path, listener = mute
+def test_a_late_answer_is_not_used_for_the_next_check(
+    silent_server: tuple[str, socket.socket],
+) -> None:
+    path, listener = silent_server
     client = Client(path, timeout=0.2, backoff=0.001, max_backoff=0.001)
     assert client.allow("late")
     first, _ = listener.accept()
@@ -239,8 +249,8 @@ def test_late_answers_are_nobodys(mute: tuple[str, socket.socket]) -> None:
     time.sleep(0.01)
     answering = threading.Thread(target=_answer_next, args=(listener, first))
     answering.start()
-    client._timeout = PATIENT
-    assert client.allow("next"), "the NO of before is not its answer"
+    client._timeout = LONG_TIMEOUT
+    assert client.allow("next"), "the late NO must not be its answer"
     answering.join()
     assert client.counts().asked == 1
     client.close()
@@ -250,7 +260,7 @@ def test_late_answers_are_nobodys(mute: tuple[str, socket.socket]) -> None:
 def _answer_next(listener: socket.socket, first: socket.socket) -> None:
     second, _ = listener.accept()
     with second:
-        # The client has hung up, as it should.
+        # The client should have closed this connection.
         with contextlib.suppress(BrokenPipeError):
             first.sendall(b"NO\n")
         second.recv(100)
@@ -258,7 +268,7 @@ def _answer_next(listener: socket.socket, first: socket.socket) -> None:
 
 
 def _answer_all(listener: socket.socket, answer: bytes) -> None:
-    """Give one answer to whoever comes, until the listener is shut."""
+    """Send the same answer to every client until the listener is closed."""
     with contextlib.suppress(OSError):
         while True:
             connection, _ = listener.accept()
@@ -268,9 +278,11 @@ def _answer_all(listener: socket.socket, answer: bytes) -> None:
 
 
 @pytest.fixture
-def answering(mute: tuple[str, socket.socket], request: pytest.FixtureRequest) -> Iterator[str]:
-    """Give the path of a socket where somebody always says the same."""
-    path, listener = mute
+def answering(
+    silent_server: tuple[str, socket.socket], request: pytest.FixtureRequest
+) -> Iterator[str]:
+    """Return the path of a socket that always sends the same answer."""
+    path, listener = silent_server
     thread = threading.Thread(target=_answer_all, args=(listener, request.param))
     thread.start()
     yield path
@@ -278,7 +290,7 @@ def answering(mute: tuple[str, socket.socket], request: pytest.FixtureRequest) -
     thread.join()
 
 
-STRANGE = [
+INVALID_ANSWERS = [
     b"HTTP/1.1 400 Bad Request\r\n\r\n",
     b"-ERR unknown command\r\n",
     b"OKAY\n",
@@ -290,8 +302,8 @@ STRANGE = [
 ]
 
 
-@pytest.mark.parametrize("answering", STRANGE, indirect=True)
-def test_an_answer_that_is_no_daemons(answering: str) -> None:
+@pytest.mark.parametrize("answering", INVALID_ANSWERS, indirect=True)
+def test_an_invalid_answer_counts_as_a_failure_and_fails_open(answering: str) -> None:
     calls: list[Callable[[Client], object]] = [
         lambda client: client.check("x", 2) == ClientDecision(True, granted=2, failed_open=True),
         lambda client: client.peek("x").failed_open,
@@ -300,7 +312,7 @@ def test_an_answer_that_is_no_daemons(answering: str) -> None:
         lambda client: not client.refund("x", 1),
     ]
     for call in calls:
-        with Client(answering, timeout=PATIENT, backoff=60, max_backoff=60) as client:
+        with Client(answering, timeout=LONG_TIMEOUT, backoff=60, max_backoff=60) as client:
             assert call(client)
             assert client.counts() == ClientCounts(asked=0, failed_open=1, failures=1)
 
@@ -309,6 +321,6 @@ NEW_FIGURES = b"NO limit=x remaining=3 new=a=b word granted=1 delay_ns=" + b"9" 
 
 
 @pytest.mark.parametrize("answering", [NEW_FIGURES], indirect=True)
-def test_figures_that_are_not_known_are_left_alone(answering: str) -> None:
-    with Client(answering, timeout=PATIENT) as client:
+def test_unknown_fields_of_an_answer_are_ignored(answering: str) -> None:
+    with Client(answering, timeout=LONG_TIMEOUT) as client:
         assert client.check("x") == ClientDecision(False, granted=1, remaining=3)

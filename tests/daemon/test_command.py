@@ -1,4 +1,4 @@
-"""The command dthrottle with a real daemon."""
+"""The command `dthrottle` with a real daemon."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(daemon: Daemon, *words: str, tcp: bool = False) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_check_and_peek_and_reset(daemon: Daemon) -> None:
+def test_check_peek_and_reset_print_the_decision(daemon: Daemon) -> None:
     options = ["--domain", "log in"]
     code, out, _ = run(daemon, "check", "a b", "--cost", "3", *options)
     assert (code, out.splitlines()[:3]) == (0, ["allowed", "limit        5", "remaining    2"])
@@ -44,7 +44,7 @@ def test_check_and_peek_and_reset(daemon: Daemon) -> None:
     assert run(daemon, "peek", "a b", *options)[0] == 0
 
 
-def test_a_decision_as_json(daemon: Daemon) -> None:
+def test_check_with_json_prints_the_fields_of_the_http_response(daemon: Daemon) -> None:
     words = ["json", "--domain", "log in", "--cost", "3", "--json"]
     code, out, _ = run(daemon, "check", *words)
     first = json.loads(out)
@@ -57,7 +57,7 @@ def test_a_decision_as_json(daemon: Daemon) -> None:
         "rule1",
         "rule1",
     )
-    # In seconds, as everywhere in JSON.
+    # Times in JSON are in seconds.
     assert second["retry_after"] == pytest.approx(86400 / 5, abs=60)
     query = "/check?tag=json&domain=log%20in&cost=3&peek=1"
     request = urllib.request.Request(f"http://{daemon.http}{query}")
@@ -66,7 +66,7 @@ def test_a_decision_as_json(daemon: Daemon) -> None:
         assert json.load(response).keys() == first.keys()
 
 
-def test_a_relative_path_names_the_socket(daemon: Daemon) -> None:
+def test_daemon_may_be_a_relative_path(daemon: Daemon) -> None:
     for place in ("socket", "./socket"):
         command = [COMMAND, "check", "relative", "--cost", "1", "--daemon", place]
         done = subprocess.run(command, cwd=daemon.dir, capture_output=True, text=True, timeout=LONG)
@@ -95,7 +95,7 @@ def test_make_build_builds_the_command() -> None:
     assert {"dthrottled", "dthrottle-cli"} <= set(built), done.stderr
 
 
-def test_what_changes_or_shows_state_needs_the_token_over_tcp(daemon: Daemon) -> None:
+def test_commands_for_state_need_the_token_over_tcp(daemon: Daemon) -> None:
     right, wrong = daemon.dir / "right", daemon.dir / "wrong"
     right.write_text(f"{TOKEN}\n")
     wrong.write_text("another-horse-battery\n")
@@ -105,7 +105,7 @@ def test_what_changes_or_shows_state_needs_the_token_over_tcp(daemon: Daemon) ->
             assert (code, "needs the daemon's Unix socket, or" in error) == (2, True), words
         assert run(daemon, *words, "--token-file", str(right), tcp=True)[0] == 0, words
         assert run(daemon, *words)[0] == 0, words
-    assert run(daemon, "check", "x", tcp=True)[0] == 0, "a decision needs none"
+    assert run(daemon, "check", "x", tcp=True)[0] == 0, "a decision needs no token"
     assert "contains no token" in run(daemon, "stats", "--token-file", "/dev/null")[2]
 
 
@@ -120,7 +120,7 @@ def test_top_escapes_hidden_characters(daemon: Daemon) -> None:
     assert not set("\u202e\u2066\u200b\x1b") & set(top)
 
 
-def test_mistakes(daemon: Daemon) -> None:
+def test_errors_name_the_argument_and_the_fix(daemon: Daemon) -> None:
     code, _, error = run(daemon, "check", "x", "--domain", "none")
     assert (code, error[:27]) == (2, 'dthrottle: no domain "none"')
     assert "newline" in run(daemon, "check", "x\ny")[2]
@@ -134,14 +134,14 @@ def test_mistakes(daemon: Daemon) -> None:
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 
 
-def test_what_is_no_daemon_is_told(daemon: Daemon) -> None:
+def test_the_answer_of_another_server_is_an_error(daemon: Daemon) -> None:
     for words in (["check", "x"], ["peek", "x"], ["reset", "x"], ["stats"]):
         command = [COMMAND, *words, "--daemon", daemon.http]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
         assert (done.returncode, "the answer is not from a dthrottled" in done.stderr) == (2, True)
 
 
-def test_figures(daemon: Daemon) -> None:
+def test_stats_peers_and_top_print_the_figures(daemon: Daemon) -> None:
     run(daemon, "check", "figures", "--cost", "10")
     run(daemon, "check", "figures")
     figures = json.loads(run(daemon, "stats", "--json")[1])
@@ -154,7 +154,7 @@ def test_figures(daemon: Daemon) -> None:
     assert "rule1" in top
 
 
-def test_top_is_live_in_a_terminal(daemon: Daemon) -> None:
+def test_top_updates_in_a_terminal(daemon: Daemon) -> None:
     main, side = pty.openpty()
     command = [str(COMMAND), "top", "--interval", "0.1", "--daemon", str(daemon.socket)]
     with subprocess.Popen(command, stdout=side) as process:
@@ -169,8 +169,8 @@ def test_top_is_live_in_a_terminal(daemon: Daemon) -> None:
     assert b"/s allowed" in seen
 
 
-def test_bench(daemon: Daemon) -> None:
-    # The first round of one connection takes all that there is: ten of each.
+def test_bench_counts_allowed_and_refused_checks(daemon: Daemon) -> None:
+    # The first round takes all units: 10 for each of 100 tags.
     code, out, _ = run(daemon, "bench", "--seconds", "0.3", "--depth", "1000", "--tags", "100")
     figures = dict(line.split(None, 1) for line in out.splitlines() if "trip" not in line)
     assert code == 0

@@ -22,13 +22,13 @@ PERIOD = 5.0
 DEBT = 18
 """What A and B admit together in the example."""
 ROWS = {5: -3, 6: -2, 7: -1, 8: 0, 9: 1}
-"""The balance on both nodes after so many whole seconds."""
+"""The balance on both nodes by the number of whole seconds."""
 ATTEMPTS = 5
-"""A machine that stalls for longer than a row lasts spoils an attempt, and nothing else does."""
+"""An attempt fails only if the machine stalls for longer than a row lasts."""
 
 
 class Node:
-    """A connection to a daemon, by the line protocol."""
+    """A connection to a daemon with the line protocol."""
 
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
@@ -108,20 +108,20 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def wait_for_report(node: Node) -> float:
-    """Wait until a node sends a report; when it did."""
+    """Wait until a node sends a report. Return the time."""
     before = node.reports()
     wait_for(lambda: node.reports() > before)
     return time.monotonic()
 
 
 def wait_between_reports(nodes: tuple[Node, Node]) -> None:
-    """Wait until neither node reports within the next second."""
+    """Wait for a moment after which no node reports for a second."""
     last = [wait_for_report(node) for node in nodes]
     wait_for(lambda: all(0.1 < (time.monotonic() - at) % PERIOD < PERIOD - 1 for at in last))
 
 
 def play(nodes: tuple[Node, Node], tag: str) -> bool:
-    """Play the example; false if the machine stalled and a row could not be seen."""
+    """Run the example. Return False if the machine stalled and a row was missed."""
     a, b = nodes
     wait_between_reports(nodes)
     reports = (a.reports(), b.reports())
@@ -147,12 +147,12 @@ def play(nodes: tuple[Node, Node], tag: str) -> bool:
 
 
 def row_is_seen(node: Node, tag: str, began: tuple[float, float], second: int) -> bool:
-    """Compare the balance in the middle of a second with what the document says."""
+    """Compare the balance in the middle of a second with that of the document."""
     time.sleep(max(0.0, began[0] + second + 0.5 - time.monotonic()))
     before = time.monotonic()
     balance = node.balance(tag)
     after = time.monotonic()
-    # The bucket was first used at some time within `began`, and read between `before` and `after`.
+    # The bucket was first used within the interval `began`, and read between `before` and `after`.
     least = math.floor(10 - DEBT + before - began[1])
     most = math.floor(10 - DEBT + after - began[0])
     assert least <= balance <= most, f"t = {second}"
@@ -166,13 +166,13 @@ def test_the_balances_are_those_of_the_document(nodes: tuple[Node, Node]) -> Non
     assert any(play(nodes, f"C{attempt}") for attempt in range(ATTEMPTS))
 
 
-def test_a_node_reports_once_a_period_and_not_earlier(nodes: tuple[Node, Node]) -> None:
+def test_a_node_reports_exactly_once_per_period(nodes: tuple[Node, Node]) -> None:
     a, _ = nodes
     start, first = wait_for_report(a), a.reports()
     while time.monotonic() < start + 2.2 * PERIOD:
-        # An empty bucket is reported at once by a node without this setting.
+        # Without this setting, a node reports an empty bucket immediately.
         a.ask(b"flood")
         sent, after = a.reports() - first, time.monotonic()
-        assert sent <= math.floor((after - start) / PERIOD) + 1, "a report came early"
+        assert sent <= math.floor((after - start) / PERIOD) + 1, "the node reported too early"
         time.sleep(0.01)
     assert sent >= 2

@@ -1,4 +1,4 @@
-"""Metrics, health and checks over HTTP, looked at by those who will use them."""
+"""Metrics, health, checks and events over HTTP."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def daemon() -> Iterator[Daemon]:
 
 
 def get(daemon: Daemon, path: str, **headers: str | None) -> tuple[int, str, str]:
-    """Give status, type and text. The token is sent unless a header says otherwise."""
+    """Return status, type and text. Sends the token unless a header replaces it."""
     fields = {"Authorization": BEARER, **headers}
     names = {name.replace("_", "-"): value for name, value in fields.items() if value is not None}
     request = urllib.request.Request(f"http://{daemon.http}{path}", headers=names)
@@ -54,7 +54,7 @@ def metrics(daemon: Daemon) -> dict[tuple[str, frozenset[tuple[str, str]]], floa
     return samples
 
 
-def test_metrics_are_prometheus(daemon: Daemon) -> None:
+def test_metrics_count_decisions_and_lines(daemon: Daemon) -> None:
     def count(samples: dict[tuple[str, frozenset[tuple[str, str]]], float], result: str) -> float:
         labels = frozenset({"domain": "default", "rules": "config", "result": result}.items())
         return samples["dthrottle_decisions_total", labels]
@@ -74,11 +74,11 @@ def test_metrics_are_prometheus(daemon: Daemon) -> None:
     assert after["dthrottle_rule_rate", odd] == pytest.approx(1)
 
 
-def test_health(daemon: Daemon) -> None:
+def test_healthz_answers_ok(daemon: Daemon) -> None:
     assert get(daemon, "/healthz") == (200, "text/plain", "ok\n")
 
 
-def test_checks(daemon: Daemon) -> None:
+def test_check_answers_with_json(daemon: Daemon) -> None:
     def check(query: str) -> dict[str, object]:
         status, kind, text = get(daemon, f"/check?{query}")
         assert kind == "application/json"
@@ -91,7 +91,7 @@ def test_checks(daemon: Daemon) -> None:
     assert (peek["allowed"], peek["remaining"], peek["rule"]) == (False, 1, "rule1")
     assert check("tag=a b c".replace(" ", "+"))["remaining"] == 0
     assert check("tag=a+b+c")["allowed"] is False
-    for query, kind, said in [
+    for query, kind, message in [
         ("", "argument", "tag is missing"),
         ("tag=x&cost=5", "cost", "can never pass"),
         ("tag=x&cost=y", "argument", "cost must be a whole number"),
@@ -100,10 +100,10 @@ def test_checks(daemon: Daemon) -> None:
     ]:
         answer = check(query)
         assert (answer["status"], answer["error"]) == (400, kind), query
-        assert said in str(answer["message"])
+        assert message in str(answer["message"])
 
 
-def test_other_paths_and_methods(daemon: Daemon) -> None:
+def test_unknown_paths_and_methods_are_errors(daemon: Daemon) -> None:
     assert get(daemon, "/nothing")[0] == 404
     connection = http.client.HTTPConnection(daemon.http, timeout=LONG)
     connection.request("DELETE", "/metrics", headers={"Authorization": BEARER})
@@ -111,7 +111,7 @@ def test_other_paths_and_methods(daemon: Daemon) -> None:
     connection.close()
 
 
-def test_without_a_token_only_decisions_for_this_machine() -> None:
+def test_only_checks_of_this_machine_are_allowed_without_a_token() -> None:
     with Daemon('rate = "3 per day"', token=None) as daemon:
         assert get(daemon, "/healthz")[0] == 200
         assert get(daemon, "/check?tag=x")[0] == 200
@@ -122,7 +122,7 @@ def test_without_a_token_only_decisions_for_this_machine() -> None:
             assert (status, text) == (403, "only for clients with a token: set daemon.token\n")
 
 
-def test_a_token_beyond_it() -> None:
+def test_every_path_except_healthz_needs_the_token() -> None:
     with Daemon('rate = "3 per day"', 'http = "0.0.0.0:0"') as daemon:
         for path in ("/", "/metrics", "/events", "/check?tag=x"):
             assert get(daemon, path, Authorization=None)[0] == 401
@@ -132,7 +132,7 @@ def test_a_token_beyond_it() -> None:
         assert get(daemon, "/healthz", Authorization=None)[0] == 200
 
 
-def test_a_delay_is_at_most_max_delay() -> None:
+def test_the_debt_of_a_tag_is_bounded_by_max_delay() -> None:
     with Daemon('rate = "1/s"\nburst = 1', 'max_delay = "5s"') as daemon:
         for _ in range(20):
             answer = json.loads(get(daemon, "/check?tag=victim&max_delay_ms=20000000")[2])
@@ -140,7 +140,7 @@ def test_a_delay_is_at_most_max_delay() -> None:
         assert answer["retry_after"] < 7
 
 
-def test_events(daemon: Daemon) -> None:
+def test_events_stream_the_state_of_the_daemon(daemon: Daemon) -> None:
     url = f"http://{daemon.http}/events?token={TOKEN}"
     with urllib.request.urlopen(url, timeout=LONG) as response:
         assert response.headers["Content-Type"] == "text/event-stream"
@@ -151,12 +151,12 @@ def test_events(daemon: Daemon) -> None:
     assert [domain["name"] for domain in first["rules"]] == ["default", 'a "b\\']
 
 
-def test_who_says_nothing_or_never_reads_is_let_go() -> None:
-    """All at once, for each takes its time. What waits costs little, and others are answered."""
+def test_connections_that_send_nothing_or_never_read_are_closed() -> None:
+    """Tests several kinds at the same time, because each takes long."""
     with Daemon('rate = "3 per day"', 'write_timeout = "1s"') as daemon, ExitStack() as stack:
         host, port = daemon.http.split(":")
 
-        def say(words: bytes) -> socket.socket:
+        def connect(words: bytes) -> socket.socket:
             client = socket.create_connection((host, int(port)), timeout=LONG)
             client.sendall(words)
             return stack.enter_context(client)
@@ -171,24 +171,24 @@ def test_who_says_nothing_or_never_reads_is_let_go() -> None:
 
         get_health = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
         silent = [
-            say(b""),
-            say(b"GET / HTTP/1.1\r\nHost: local"),
-            # Asks, is answered, and then says nothing.
-            say(get_health),
+            connect(b""),
+            connect(b"GET / HTTP/1.1\r\nHost: local"),
+            # Sends a request and then nothing.
+            connect(get_health),
         ]
-        flood = say(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
+        flood = connect(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
         with suppress(OSError):
             for number in range(100_000):
                 flood.sendall(b"X-%d: %s\r\n" % (number, b"x" * 100))
         assert is_closed(flood)
-        # Many answers that nobody reads.
-        mute = say(b"")
-        mute.settimeout(5)
+        # Requests whose responses are not read.
+        not_reading = connect(b"")
+        not_reading.settimeout(5)
         with suppress(OSError):
             for _ in range(1000):
-                mute.sendall(GET_METRICS * 1000)
-        mute.settimeout(LONG)
-        assert is_closed(mute)
+                not_reading.sendall(GET_METRICS * 1000)
+        not_reading.settimeout(LONG)
+        assert is_closed(not_reading)
         slow = metrics(daemon)["dthrottled_connections_too_slow_total", frozenset()]
         assert slow == 1
         assert get(daemon, "/healthz")[0] == 200

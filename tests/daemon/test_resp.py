@@ -1,4 +1,4 @@
-"""RESP as redis-cli and redis-py speak it."""
+"""RESP with redis-cli and redis-py."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def throttle(client: redis.Redis, key: str, *numbers: int) -> list[int]:
 
 
 def assert_soon(seconds: int, after: int) -> None:
-    """Say that so many seconds were left a moment ago."""
+    """Check a time that was `after` seconds a moment ago."""
     assert after - LONG <= seconds <= after
 
 
-def test_redis_cli(daemon: Daemon) -> None:
+def test_redis_cli_can_use_the_daemon(daemon: Daemon) -> None:
     port = daemon.resp.split(":")[1]
 
     def cli(*words: str, text: str | None = None) -> str:
@@ -64,7 +64,7 @@ def test_redis_cli(daemon: Daemon) -> None:
     assert (both[0], both[1], both[6]) == ("PONG", "0", "1")
 
 
-def test_redis_py(client: redis.Redis) -> None:
+def test_redis_py_can_use_the_daemon(client: redis.Redis) -> None:
     protocol = client.connection_pool.connection_kwargs["protocol"]
     key = f"py-{protocol}"
     assert client.ping()
@@ -84,7 +84,7 @@ def test_redis_py(client: redis.Redis) -> None:
         throttle(client, key)
 
 
-def test_redis_py_pipelines(client: redis.Redis) -> None:
+def test_redis_py_can_pipeline_commands(client: redis.Redis) -> None:
     protocol = client.connection_pool.connection_kwargs["protocol"]
     pipeline = client.pipeline(transaction=False)
     for _ in range(1000):
@@ -93,14 +93,14 @@ def test_redis_py_pipelines(client: redis.Redis) -> None:
     assert [answer[0] for answer in answers] == [0] * 100 + [1] * 900
 
 
-def test_rules_of_calls_do_not_touch_the_table(daemon: Daemon, client: redis.Redis) -> None:
+def test_rules_of_calls_do_not_use_the_shared_table(daemon: Daemon, client: redis.Redis) -> None:
     throttle(client, "apart", 0, 1, 3600)
     with Client(daemon.socket, timeout=LONG) as lines:
         assert lines.peek("apart").remaining == 3
 
 
-def test_one_client_cannot_use_up_the_rules() -> None:
-    """Nor do other rules fill the bucket of a key that is empty."""
+def test_one_client_cannot_add_all_rules() -> None:
+    """Nor can it refill the bucket of a key by adding rules."""
     with Daemon('rate = "3 per day"', 'resp = "127.0.0.1:0"') as daemon:
         host, port = daemon.resp.split(":")
         with (
@@ -115,8 +115,10 @@ def test_one_client_cannot_use_up_the_rules() -> None:
             refused = [answer for answer in answers if isinstance(answer, redis.ResponseError)]
             assert len(refused) == 4001 - 250
             assert "too many different rules" in str(refused[0])
-            assert throttle(client, "key", 0, 1, 3600)[0] == 1, "still empty"
-            assert throttle(client, "new", 7, 7, 7)[0] == 0, "others can add rules"
+            assert throttle(client, "key", 0, 1, 3600)[0] == 1, "the bucket must still be empty"
+            assert throttle(client, "new", 7, 7, 7)[0] == 0, (
+                "other clients must be able to add rules"
+            )
 
 
 def test_info_reveals_no_figures(client: redis.Redis) -> None:

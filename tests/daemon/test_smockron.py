@@ -1,4 +1,4 @@
-"""The daemon as master of Smockron: what it charges, and when it answers."""
+"""The daemon as Smockron's master: charges and delays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 from daemons import LONG, Daemon
-from gatekeepers import INTERVAL, RULES, SLOW_INTERVAL, Gatekeeper, counted, gatekeeper, now_ms
+from gatekeepers import INTERVAL, RULES, SLOW_INTERVAL, Gatekeeper, gatekeeper, now_ms, read_count
 
 from dthrottle.client import Client
 
@@ -20,48 +20,52 @@ def daemon() -> Iterator[Daemon]:
 
 @pytest.fixture
 def open_keeper(daemon: Daemon) -> Iterator[Callable[..., Gatekeeper]]:
-    """Give what opens gatekeepers for domains, and close them afterwards."""
+    """Return a function that opens gatekeepers, which are closed afterwards."""
     with ExitStack() as stack:
         yield lambda *domains: stack.enter_context(gatekeeper(daemon, *domains))
 
 
-def test_the_eleventh_is_told(open_keeper: Callable[..., Gatekeeper]) -> None:
+def test_the_first_request_above_the_burst_causes_a_delay(
+    open_keeper: Callable[..., Gatekeeper],
+) -> None:
     keeper = open_keeper("web")
     first = now_ms()
     for _ in range(10):
-        keeper.tell("web", "ACCEPTED", "alice", now=first)
-    keeper.tell("web", "REJECTED", "alice")
-    assert keeper.is_silent("web"), "one to ten"
-    keeper.tell("web", "ACCEPTED", "alice", b"some log info")
-    domain, command, who, until = keeper.hear()
-    assert (domain, command, who) == (b"web\0", b"DELAY_UNTIL", b"alice")
-    # The master's clock counts, which may look at the first message late.
+        keeper.send("web", "ACCEPTED", "alice", now=first)
+    keeper.send("web", "REJECTED", "alice")
+    assert keeper.is_silent("web"), "10 requests are within the burst"
+    keeper.send("web", "ACCEPTED", "alice", b"some log info")
+    domain, command, tag, until = keeper.receive()
+    assert (domain, command, tag) == (b"web\0", b"DELAY_UNTIL", b"alice")
+    # The clock of the master counts, which may read the first message late.
     assert INTERVAL <= until - first <= INTERVAL + LONG * 1000
-    keeper.tell("web", "DELAYED", "alice")
-    assert abs(keeper.hear()[3] - until - INTERVAL) <= INTERVAL / 200, "one interval further"
+    keeper.send("web", "DELAYED", "alice")
+    assert abs(keeper.receive()[3] - until - INTERVAL) <= INTERVAL / 200, (
+        "the delay must grow by one interval"
+    )
 
 
 def test_two_gatekeepers_share_the_limit(open_keeper: Callable[..., Gatekeeper]) -> None:
     one, two = open_keeper("web"), open_keeper("web", "free")
     for keeper in (one, two):
         for _ in range(5):
-            keeper.tell("web", "ACCEPTED", "both")
-    # What one told is done, then what two told.
+            keeper.send("web", "ACCEPTED", "both")
+    # Both have been processed.
     assert one.is_silent("web")
     assert two.is_silent("web")
-    two.tell("web", "ACCEPTED", "both")
-    assert one.hear()[2] == two.hear()[2] == b"both"
+    two.send("web", "ACCEPTED", "both")
+    assert one.receive()[2] == two.receive()[2] == b"both"
     assert two.is_silent("web")
     assert one.is_silent("web")
 
 
-def test_any_rule_of_a_domain(open_keeper: Callable[..., Gatekeeper]) -> None:
+def test_each_rule_of_a_domain_can_cause_a_delay(open_keeper: Callable[..., Gatekeeper]) -> None:
     keeper = open_keeper("two", "free")
     now = now_ms()
     for _ in range(4):
-        keeper.tell("two", "ACCEPTED", "bob")
-        keeper.tell("free", "ACCEPTED", "bob")
-    domain, _, _, until = keeper.hear()
+        keeper.send("two", "ACCEPTED", "bob")
+        keeper.send("free", "ACCEPTED", "bob")
+    domain, _, _, until = keeper.receive()
     assert domain == b"two\0"
     assert 59_000 <= until - now <= 60_000 + LONG * 1000
     assert keeper.is_silent("two")
@@ -82,33 +86,33 @@ AHEAD = 4 * SLOW_INTERVAL
         ("ACCEPTED", 9 * SLOW_INTERVAL, None, 10),
     ],
 )
-def test_a_timestamp_ahead_is_charged_at_its_time(
+def test_a_request_with_a_timestamp_ahead_is_charged_at_that_time(
     open_keeper: Callable[..., Gatekeeper],
     status: str,
     received: int,
     delayed: int | None,
     silent: int,
 ) -> None:
-    """The last one is above smockron_max_ahead, and counts like a message without a timestamp."""
+    """The last case is above smockron_max_ahead, so it counts at its arrival."""
     keeper = open_keeper("slow")
     now = now_ms()
-    who = f"{status} {received} {delayed}"
+    tag = f"{status} {received} {delayed}"
 
-    def tell() -> None:
+    def send() -> None:
         until = None if delayed is None else now + delayed
-        keeper.tell("slow", status, who, now=now + received, delayed=until)
+        keeper.send("slow", status, tag, now=now + received, delayed=until)
 
     for _ in range(silent):
-        tell()
+        send()
     assert keeper.is_silent("slow")
-    tell()
-    domain, command, held, until = keeper.hear()
-    assert (domain, command, held) == (b"slow\0", b"DELAY_UNTIL", who.encode())
-    # Messages without a time of their own count from when they arrived.
+    send()
+    domain, command, held, until = keeper.receive()
+    assert (domain, command, held) == (b"slow\0", b"DELAY_UNTIL", tag.encode())
+    # Messages without a valid timestamp count when they arrive.
     assert abs(until - now - SLOW_INTERVAL) <= LONG * 1000
 
 
-def test_one_wrong_clock_does_not_hold_a_client() -> None:
+def test_a_gatekeeper_with_a_wrong_clock_does_not_delay_a_client() -> None:
     """A gatekeeper whose clock is a year ahead, with the default of smockron_max_ahead."""
     with (
         Daemon(RULES, 'smockron = "127.0.0.1:0"') as daemon,
@@ -116,18 +120,18 @@ def test_one_wrong_clock_does_not_hold_a_client() -> None:
     ):
         now = now_ms()
         for ahead in (365 * 86_400_000, 2**64 - 1 - now, 61_000 + LONG * 1000):
-            keeper.tell("slow", "ACCEPTED", "alice", now=now + int(ahead))
+            keeper.send("slow", "ACCEPTED", "alice", now=now + int(ahead))
         assert keeper.is_silent("slow")
         for _ in range(8):
-            keeper.tell("slow", "ACCEPTED", "alice", now=now)
-        assert abs(keeper.hear()[3] - now - SLOW_INTERVAL) <= LONG * 1000
+            keeper.send("slow", "ACCEPTED", "alice", now=now)
+        assert abs(keeper.receive()[3] - now - SLOW_INTERVAL) <= LONG * 1000
         with Client(daemon.socket, timeout=LONG) as client:
-            assert counted(client, "smockron_far_ahead") == 3
-            assert counted(client, "smockron_bad") == 0
+            assert read_count(client, "smockron_far_ahead") == 3
+            assert read_count(client, "smockron_bad") == 0
         assert "more than smockron_max_ahead ahead" in daemon.wait_for("smockron: ")
 
 
-def test_a_message_without_a_timestamp_counts_when_it_arrives(
+def test_a_message_without_a_timestamp_is_charged_at_its_arrival(
     open_keeper: Callable[..., Gatekeeper],
 ) -> None:
     keeper = open_keeper("slow")
@@ -137,7 +141,7 @@ def test_a_message_without_a_timestamp_counts_when_it_arrives(
         if count % 2:
             frames = [b"slow\0", b"DELAYED", b"untimed", str(now + AHEAD).encode(), b""]
         keeper.accounting.send_multipart(frames)
-    assert abs(keeper.hear()[3] - now - SLOW_INTERVAL) <= LONG * 1000
+    assert abs(keeper.receive()[3] - now - SLOW_INTERVAL) <= LONG * 1000
 
 
 def test_bad_messages_are_counted_and_logged(
@@ -147,7 +151,7 @@ def test_bad_messages_are_counted_and_logged(
 
     def bad() -> int:
         with Client(daemon.socket, timeout=LONG) as client:
-            return counted(client, "smockron_bad")
+            return read_count(client, "smockron_bad")
 
     before = bad()
     for frames, cause in (
@@ -166,4 +170,4 @@ def test_bad_messages_are_counted_and_logged(
         keeper.accounting.send_multipart(frames)
     assert keeper.is_silent("web")
     assert bad() == before + 7
-    assert not daemon.has_logged("smockron: "), "each cause is logged once a minute"
+    assert not daemon.has_logged("smockron: "), "each cause must be logged only once a minute"

@@ -1,4 +1,4 @@
-"""The daemon's sockets for Smockron: peers that do not behave, and the options of TCP."""
+"""The sockets for Smockron: misbehaving peers, and options of TCP."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from daemons import BINARY, LONG, Daemon
-from gatekeepers import RULES, counted, gatekeeper, now_ms
+from gatekeepers import RULES, gatekeeper, now_ms, read_count
 
 from dthrottle.client import Client
 
@@ -27,7 +27,7 @@ def is_closed(client: socket.socket) -> bool:
     return True
 
 
-def test_a_gatekeeper_that_does_not_read_misses_messages() -> None:
+def test_messages_for_a_gatekeeper_that_does_not_read_are_dropped() -> None:
     with (
         Daemon(RULES, 'smockron = "127.0.0.1:0"\nwrite_timeout = "1h"') as daemon,
         Client(daemon.socket, timeout=LONG) as client,
@@ -35,35 +35,40 @@ def test_a_gatekeeper_that_does_not_read_misses_messages() -> None:
         contextlib.ExitStack() as stack,
     ):
         host, port = daemon.smockron.split(":")
-        mute = stack.enter_context(socket.create_connection((host, int(port) + 1), timeout=LONG))
+        not_reading = stack.enter_context(
+            socket.create_connection((host, int(port) + 1), timeout=LONG)
+        )
         ready = GREETING + b"\x04" + bytes([len(READY) + 3]) + READY + b"SUB"
-        mute.sendall(ready + b"\x00\x05\x01web\x00")
+        not_reading.sendall(ready + b"\x00\x05\x01web\x00")
         deadline = time.monotonic() + 2 * LONG
-        while counted(client, "smockron_dropped") == 0:
+        while read_count(client, "smockron_dropped") == 0:
             assert time.monotonic() < deadline
             for _ in range(100):
-                keeper.tell("web", "ACCEPTED", "x" * 20_000)
+                keeper.send("web", "ACCEPTED", "x" * 20_000)
             while keeper.control.poll(1):
                 keeper.control.recv_multipart()
         assert "WARN" in daemon.wait_for("did not read 1000 messages")
-        keeper.meet("web")
+        keeper.wait_until_connected("web")
 
 
-def test_peers_that_do_not_behave() -> None:
-    """All at once, for each takes its time; a gatekeeper beside them notices nothing."""
+def test_misbehaving_peers_are_closed_and_do_not_affect_others() -> None:
+    """Tests several kinds at the same time, because each takes long."""
     with (
         Daemon(RULES, 'smockron = "127.0.0.1:0"\nwrite_timeout = "1s"') as daemon,
         contextlib.ExitStack() as stack,
     ):
         host, port = daemon.smockron.split(":")
 
-        def say(words: bytes, control: bool = False) -> socket.socket:
+        def connect(words: bytes, control: bool = False) -> socket.socket:
             place = (host, int(port) + control)
             client = stack.enter_context(socket.create_connection(place, timeout=LONG))
             client.sendall(words)
             return client
 
-        silent = [say(b"", control) for control in (False, True)] + [say(GREETING), say(b"\xff")]
+        silent = [connect(b"", control) for control in (False, True)] + [
+            connect(GREETING),
+            connect(b"\xff"),
+        ]
         ready = GREETING + b"\x04" + bytes([len(READY) + 3]) + READY
         hostile = [
             ready + b"PUB" + b"\x06" + b"\xff" * 8,
@@ -73,32 +78,34 @@ def test_peers_that_do_not_behave() -> None:
             os.urandom(1000).replace(b"\xff", b"\x00"),
         ]
         for words in hostile:
-            assert is_closed(say(words)), words[:80]
-        # Pings are answered; a subscription that is no domain's beginning is nothing.
-        pinging = say(ready + b"PUB" + b"\x04\x0b\x04PING\x00\x00ping", control=False)
+            assert is_closed(connect(words)), words[:80]
+        # Pings are answered. A subscription that cannot match a domain is ignored.
+        pinging = connect(ready + b"PUB" + b"\x04\x0b\x04PING\x00\x00ping", control=False)
         received = b""
         while not received.endswith(b"\x04PONGping"):
             received += pinging.recv(1000)
-        say(ready + b"SUB" + b"\x02" + (60_000).to_bytes(8, "big") + b"\x01" + bytes(59_999), True)
-        mute = say(ready + b"SUB" + b"\x00\x05\x01web\x00", control=True)
+        connect(
+            ready + b"SUB" + b"\x02" + (60_000).to_bytes(8, "big") + b"\x01" + bytes(59_999), True
+        )
+        not_reading = connect(ready + b"SUB" + b"\x00\x05\x01web\x00", control=True)
         keeper = stack.enter_context(gatekeeper(daemon, "web"))
-        # Messages of 60 KB that one gatekeeper reads, and the other never.
+        # Messages of 60 KB that one gatekeeper reads, but the other does not.
         long = "x" * 60_000
         with Client(daemon.socket, timeout=LONG) as client:
             deadline = time.monotonic() + LONG
-            while counted(client, "connections_too_slow") == 0:
+            while read_count(client, "connections_too_slow") == 0:
                 assert time.monotonic() < deadline
-                keeper.tell("web", "ACCEPTED", long)
+                keeper.send("web", "ACCEPTED", long)
                 while keeper.control.poll(1):
                     keeper.control.recv_multipart()
-        assert is_closed(mute)
+        assert is_closed(not_reading)
         for client_ in silent:
             assert is_closed(client_)
-        keeper.meet("web")
+        keeper.wait_until_connected("web")
 
 
 def test_an_oversize_message_is_skipped_and_the_connection_stays_open() -> None:
-    """Otherwise a client that repeats a long tag turns the limit off for all clients."""
+    """Otherwise a client with a long tag could turn the limit off for all clients."""
     with (
         Daemon(RULES, 'smockron = "127.0.0.1:0"') as daemon,
         Client(daemon.socket, timeout=LONG) as client,
@@ -113,14 +120,16 @@ def test_an_oversize_message_is_skipped_and_the_connection_stays_open() -> None:
                     for frame in (b"slow\0", b"ACCEPTED", tag, now):
                         raw.sendall(b"\x03" + len(frame).to_bytes(8, "big") + frame)
                     raw.sendall(b"\x00\x00")
-            assert keeper.hear()[2] == b"alice"
-            assert counted(client, "smockron_bad") == 22
+            assert keeper.receive()[2] == b"alice"
+            assert read_count(client, "smockron_bad") == 22
             assert "WARN" in daemon.wait_for("more than 64 KB or 64 frames")
-            assert not daemon.has_logged("smockron: "), "the cause is logged once a minute"
+            assert not daemon.has_logged("smockron: "), (
+                "the cause must be logged only once a minute"
+            )
 
 
-def hold(daemon: Daemon, count: int, stack: contextlib.ExitStack) -> None:
-    """Open connections to both sockets that send nothing, or only the greeting."""
+def open_idle_connections(daemon: Daemon, count: int, stack: contextlib.ExitStack) -> None:
+    """Open connections to both sockets that send nothing or only the greeting."""
     host, port = daemon.smockron.split(":")
     ready = GREETING + b"\x04" + bytes([len(READY) + 3]) + READY
     for number in range(count):
@@ -141,28 +150,28 @@ def test_idle_peers_do_not_lock_out_gatekeepers() -> None:
         gatekeeper(daemon, "slow") as before,
         Client(daemon.socket, timeout=LONG) as client,
     ):
-        connected = counted(client, "connections_closed_idle")
-        hold(daemon, 1100, stack)
+        connected = read_count(client, "connections_closed_idle")
+        open_idle_connections(daemon, 1100, stack)
         with gatekeeper(daemon, "slow") as after:
-            assert counted(client, "connections_closed_idle") - connected >= 200
-            # The subscriber that was idle longest is still connected.
+            assert read_count(client, "connections_closed_idle") - connected >= 200
+            # The subscriber was idle longest, but is established and so still connected.
             for _ in range(11):
-                after.tell("slow", "ACCEPTED", "alice")
-            assert before.hear()[2] == after.hear()[2] == b"alice"
+                after.send("slow", "ACCEPTED", "alice")
+            assert before.receive()[2] == after.receive()[2] == b"alice"
 
 
-def test_idle_peers_leave_descriptors_for_the_other_listeners() -> None:
+def test_idle_peers_do_not_use_the_descriptors_of_other_listeners() -> None:
     with Daemon(RULES, 'smockron = "127.0.0.1:0"\nworkers = 2') as daemon:
         daemon.kill()
         with patch("daemons.BINARY", limited(daemon, 200)):
             daemon.start()
         with contextlib.ExitStack() as stack:
-            hold(daemon, 150, stack)
+            open_idle_connections(daemon, 150, stack)
             with Client(daemon.socket, timeout=LONG) as client:
                 assert client.check("x", domain="slow").allowed
                 assert client.counts().failed_open == 0
             with gatekeeper(daemon, "slow") as keeper:
-                keeper.meet("slow")
+                keeper.wait_until_connected("slow")
 
 
 def limited(daemon: Daemon, files: int) -> Path:
@@ -173,12 +182,12 @@ def limited(daemon: Daemon, files: int) -> Path:
     return script
 
 
-# The number of the system call, which Python has no function for.
+# The number of the system call, for which Python has no function.
 PIDFD_GETFD = 438
 
 
 def nodelay(daemon: Daemon, client: socket.socket) -> list[int]:
-    """Read the option of the daemon's end of a connection, by copies of its descriptors."""
+    """Read the option at the daemon's end of a connection, with copies of its descriptors."""
     assert daemon.process is not None
     syscall = ctypes.CDLL(None, use_errno=True).syscall
     pid, found = daemon.process.pid, []
@@ -205,6 +214,6 @@ def test_both_sockets_have_tcp_nodelay() -> None:
         for control in (False, True):
             place = (host, int(port) + control)
             with socket.create_connection(place, timeout=LONG) as client:
-                assert client.recv(64).startswith(b"\xff"), "the greeting"
+                assert client.recv(64).startswith(b"\xff"), "the daemon sends its greeting first"
                 (value,) = nodelay(daemon, client)
                 assert value != 0

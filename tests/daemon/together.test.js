@@ -1,5 +1,5 @@
-// A daemon beside servers that have the library in them, and daemons that are nodes of a cluster. Both
-// begin at once, and mostly wait.
+// A daemon and servers with the library share a table; daemons are nodes of a cluster. The two tests
+// run at the same time, because they mostly wait.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -14,13 +14,13 @@ const { burst } = require('../web-node/load.js');
 const { Place, ask } = require('../web-node/servers.js');
 const { Daemon } = require('./daemons.js');
 
-const PATIENT = { timeoutMs: 30_000 };
+const LONG_TIMEOUT = { timeoutMs: 30_000 };
 const RATE = 100;
 const BURST = 100;
 const SECONDS = 20;
 const WORKERS = 20;
 
-/** A report of the longer form. */
+/** Queries a report. */
 async function report(daemon, verb) {
   const socket = connect(daemon.socket);
   socket.setEncoding('utf8').write(`\0${verb}\n`);
@@ -40,20 +40,20 @@ async function freePorts(count) {
   return ports;
 }
 
-describe('together', { concurrency: true }, () => {
-  it('a daemon, gunicorn and Express with one named table and one file: exactly the burst', async (t) => {
+describe('daemons and libraries', { concurrency: true }, () => {
+  it('a daemon, gunicorn and Express with one named table allow exactly the burst', async (t) => {
     const place = new Place();
     t.after(() => place.end());
     const daemon = await new Daemon('rate = "1 per 100 years"\nburst = 100').start();
     t.after(() => daemon.end());
-    // As docs/daemon.md says: give them the same file.
+    // They use the same configuration file, as docs/daemon.md recommends.
     const { config } = daemon;
     const [express, gunicorn] = await Promise.all([
       place.node(place.folder(), { file: config, routes: ['/limited'], tag: 'header:X-Client' }),
       place.gunicorn(place.folder(), config),
     ]);
-    const clients = Array.from({ length: 4 }, () => new Client({ path: daemon.socket, ...PATIENT }));
-    // Each of them once, before the others can have used up everything.
+    const clients = Array.from({ length: 4 }, () => new Client({ path: daemon.socket, ...LONG_TIMEOUT }));
+    // One request for each, before the bucket can be empty.
     for (const { port } of [express, gunicorn]) assert.equal((await ask(port, '/limited')).status, 200);
     assert.ok(await clients[0].allow('client'));
     const lines = async (client) => {
@@ -77,7 +77,7 @@ describe('together', { concurrency: true }, () => {
     for (const client of clients) assert.equal(client.counts().failedOpen, 0);
   });
 
-  it('three daemons in a cluster, 20 workers each: one bucket', async (t) => {
+  it('three daemons with 20 workers each share one bucket in a cluster', async (t) => {
     const ports = await freePorts(3);
     const daemons = ports.map((mine) => {
       const peers = ports.filter((port) => port !== mine).map((port) => `"127.0.0.1:${port}"`);
@@ -89,7 +89,7 @@ describe('together', { concurrency: true }, () => {
     for (const daemon of daemons) {
       while ((await report(daemon, 'peers')).peers.filter(({ state }) => state === 'up').length < 2) await sleep(20);
     }
-    const clients = daemons.flatMap(({ socket: path }) => Array.from({ length: WORKERS }, () => new Client({ path, ...PATIENT })));
+    const clients = daemons.flatMap(({ socket: path }) => Array.from({ length: WORKERS }, () => new Client({ path, ...LONG_TIMEOUT })));
     const times = [];
     let asked = 0;
     const end = performance.now() + SECONDS * 1000;
@@ -106,7 +106,7 @@ describe('together', { concurrency: true }, () => {
     }));
     const seconds = (Math.max(...times) - Math.min(...times)) / 1000;
     const exact = BURST + RATE * seconds;
-    assert.ok(asked > 1.5 * times.length, `too little was asked to show anything: ${asked}`);
+    assert.ok(asked > 1.5 * times.length, `too few checks to show anything: ${asked}`);
     assert.ok(Math.abs(times.length / exact - 1) < 0.02, `${times.length} passed; one bucket gives ${exact}`);
     const shares = await Promise.all(daemons.map(async (daemon) => (await report(daemon, 'stats')).allowed));
     assert.ok(shares.every((share) => share > 0), String(shares));
