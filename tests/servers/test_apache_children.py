@@ -7,6 +7,7 @@ import random
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -129,7 +130,8 @@ def check_kills(mpm: str) -> None:
         while time.monotonic() < end:
             time.sleep(0.5)
             children = server.children()
-            if children:
+            # The child may have exited already.
+            with suppress(IndexError, ProcessLookupError):
                 os.kill(dice.choice(children), signal.SIGKILL)
                 killed += 1
         seen = load.stop()
