@@ -18,7 +18,6 @@ pub(crate) enum FaultAction {
     },
 }
 
-/// Returns the actions of faults.
 pub(crate) fn fault_actions(faults: &[Fault]) -> Vec<(Ns, FaultAction)> {
     let mut fault_actions = Vec::new();
     for fault in faults {

@@ -218,7 +218,6 @@ mod tests {
 
     const LIMIT: Limit = Limit { rate: 7, burst: 10 };
 
-    /// Compares the reference with all windows, one by one.
     #[test]
     fn the_reference_covers_every_window() {
         let mut state = 3_u64;

@@ -10,7 +10,6 @@ pub const SIZES: [usize; 4] = [2, 10, 50, 200];
 /// A change to the plain scenario.
 type Variation = fn(Scenario) -> Scenario;
 
-/// All variations by name.
 const VARIATIONS: [(&str, Variation); 13] = [
     ("10x overload", |scenario| scenario),
     ("100x overload", |mut scenario| {

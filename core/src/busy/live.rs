@@ -176,7 +176,7 @@ mod tests {
             let cut = Cut::from_bits(cut.to_bits(), 2.0).unwrap();
             assert!((2.0..=MAX_LIMIT).contains(&limit(cut, 0.0)), "{word}: {cut:?}");
             assert!(cut.good >= 0.0);
-            assert!(limit(cut, 1e4).is_infinite(), "it recovers");
+            assert!(limit(cut, 1e4).is_infinite(), "the limit disappears after a long time");
         }
     }
 
@@ -225,7 +225,7 @@ mod tests {
             (25.0, 40.0),
             "no good responses: the earlier rate"
         );
-        assert_eq!(next(seen(50.0, Some(1.0))), (25.0, 20.0), "not less than half at once");
+        assert_eq!(next(seen(50.0, Some(1.0))), (25.0, 20.0), "at most halved by one cut");
         assert_eq!(next(seen(50.0, None)), (25.0, 50.0), "good responses are not reported");
         assert_eq!(next(seen(50.0, Some(1e9))), (25.0, 50.0), "at most as many as requests");
         let used = Observation { limit: Some(70.0), ..seen(50.0, Some(45.0)) };

@@ -11,7 +11,6 @@ use super::service::Service;
 use super::set::Set;
 use crate::table::{Memory, PAGE};
 
-/// The number of records.
 pub(super) const SERVICES: usize = 1024;
 /// The size of the memory in bytes.
 pub(crate) const BYTES: usize = size_of::<Layout>().next_multiple_of(PAGE);

@@ -15,7 +15,6 @@ pub(super) struct History {
     max_bytes: usize,
 }
 
-/// A stored report.
 pub(super) struct StoredReport {
     /// The last number that it covers.
     pub(super) last: u64,

@@ -51,7 +51,6 @@ impl foca::Identity for Identity {
     }
 }
 
-/// A change in membership.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MembershipChange {
     Up(Identity),

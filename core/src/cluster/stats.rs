@@ -13,7 +13,7 @@ crate::records!(PeerStats, crate::records::define);
 crate::records!(ClusterEvent, crate::records::define, Copy);
 
 impl ClusterStats {
-    /// Like `of`, but returns `None` if no process has run the exchange yet.
+    /// Returns `None` if no process has run the exchange yet.
     pub(crate) fn if_begun(table: &Table, now: u64) -> Option<ClusterStats> {
         Some(ClusterStats::of(table, now)).filter(|cluster| cluster.incarnation > 0)
     }

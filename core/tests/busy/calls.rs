@@ -138,7 +138,6 @@ fn limits_recover_after_time_went_back() {
     }
 }
 
-/// A pause from before the clock was set back does not replace a new one.
 #[test]
 fn a_new_pause_counts_after_time_went_back() {
     let busy = throttle(BusyConfig::new().max_pause(at(60.0)));

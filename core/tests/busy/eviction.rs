@@ -30,7 +30,6 @@ fn records_from_the_future_are_evicted_first() {
     }
 }
 
-/// A limit from the future must not make records without a limit be evicted.
 #[test]
 fn records_with_limits_from_the_future_are_evicted_first() {
     for busy in [live(), document(Recover::Rate(3.0))] {
@@ -62,7 +61,6 @@ fn the_least_recently_used_services_are_evicted_first() {
     assert!(limited.stats(at(1.5)).forgotten > 0);
 }
 
-/// There were no calls for a minute, so even a limit that has not recovered is forgotten.
 #[test]
 fn a_service_without_calls_for_a_minute_is_forgotten() {
     let busy = document(Recover::Value(0.1));

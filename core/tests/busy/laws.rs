@@ -59,7 +59,6 @@ fn run(busy: &BusyThrottle, calls: &[(i64, Call)]) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// A limit is never below the floor, and never NaN.
     #[test]
     fn a_limit_is_never_below_the_floor(mode in mode(), calls in calls(), floor in 0.001..10.0) {
         let busy = throttle(BusyConfig::new().mode(mode).floor(floor));
@@ -87,7 +86,6 @@ proptest! {
         prop_assert!(turn.allowed, "{turn:?}");
     }
 
-    /// Without further busy responses, the limit disappears.
     #[test]
     fn a_limit_disappears_without_busy_responses(calls in calls(), seed in 0_u64..1000) {
         let busy = throttle(BusyConfig::new());
@@ -98,7 +96,6 @@ proptest! {
         prop_assert_eq!(busy.limit("a", later), None);
     }
 
-    /// In the second after a cut, no more requests are allowed than the limit and its burst.
     #[test]
     fn no_more_requests_than_the_limit_are_allowed_after_a_cut(rate in 10_u32..2000, more in 1_u32..5) {
         let busy = throttle(BusyConfig::new());

@@ -43,8 +43,8 @@ fn the_live_default_keeps_most_of_the_capacity() {
             let (good, busy, seconds) = overload(&world, capacity);
             println!("{clients} clients, {demand} of {capacity}: {good:.2} {busy:.3} {seconds}");
             assert!(good >= 0.7, "{clients} clients, seed {seed}: {good} of the capacity");
-            assert!(busy < 0.05, "{clients} clients, seed {seed}: {busy} busy");
-            assert!(seconds <= 10, "{clients} clients, seed {seed}: back after {seconds} s");
+            assert!(busy < 0.05, "{clients} clients, seed {seed}: busy share {busy}");
+            assert!(seconds <= 10, "{clients} clients, seed {seed}: recovered after {seconds} s");
         }
     }
 }
@@ -67,13 +67,12 @@ fn the_live_default_works_with_a_server_that_counts_in_whole_seconds() {
             let (good, busy, seconds) = overload(&world, capacity);
             println!("seconds, {clients} clients: {good:.2} {busy:.3} {seconds}");
             assert!(good >= 0.7, "{clients} clients, seed {seed}: {good} of the capacity");
-            assert!(busy < 0.05, "{clients} clients, seed {seed}: {busy} busy");
-            assert!(seconds <= 10, "{clients} clients, seed {seed}: back after {seconds} s");
+            assert!(busy < 0.05, "{clients} clients, seed {seed}: busy share {busy}");
+            assert!(seconds <= 10, "{clients} clients, seed {seed}: recovered after {seconds} s");
         }
     }
 }
 
-/// The clients are nodes of a cluster and share busy responses.
 #[test]
 fn the_live_default_works_for_clients_in_a_cluster() {
     for server in [Server::Even, Server::Seconds] {
@@ -85,8 +84,8 @@ fn the_live_default_works_for_clients_in_a_cluster() {
                 let (good, busy, seconds) = overload(&World { shares: true, ..world }, capacity);
                 println!("{server:?}, cluster of {clients}: {good:.2} {busy:.3} {seconds}");
                 assert!(good >= 0.7, "{clients} nodes, seed {seed}: {good} of the capacity");
-                assert!(busy < 0.05, "{clients} nodes, seed {seed}: {busy} busy");
-                assert!(seconds <= 10, "{clients} nodes, seed {seed}: back after {seconds} s");
+                assert!(busy < 0.05, "{clients} nodes, seed {seed}: busy share {busy}");
+                assert!(seconds <= 10, "{clients} nodes, seed {seed}: recovered after {seconds} s");
             }
         }
     }
@@ -111,7 +110,7 @@ fn clients_recover_after_an_outage() {
     let asked: u64 = seconds_counts[14..20].iter().map(|counts| counts.busy).sum();
     assert!(asked <= 6000 / 50, "{asked} of 6000 requests during the outage");
     let seconds = seconds_to_recover(&seconds_counts, 20, 1000.0);
-    assert!(seconds <= 10, "back after {seconds} s");
+    assert!(seconds <= 10, "recovered after {seconds} s");
 }
 
 /// The capacity of the server suddenly drops to a tenth, with and without a pause in its busy
@@ -136,14 +135,13 @@ fn clients_adapt_to_a_drop_of_the_capacity() {
                 );
                 println!("drop, {clients} clients, {retry_after:?}: {good:.0} {busy:.3} {seconds}");
                 assert!(good >= 70.0, "{clients} clients, {retry_after:?}: {good} of 100");
-                assert!(busy < most_busy, "{clients} clients, {retry_after:?}: {busy} busy");
-                assert!(seconds <= 10, "{clients} clients, {retry_after:?}: after {seconds} s");
+                assert!(busy < most_busy, "{clients} clients, {retry_after:?}: busy share {busy}");
+                assert!(seconds <= 10, "{clients} clients, {retry_after:?}: back in {seconds} s");
             }
         }
     }
 }
 
-/// The server asks for a pause with every busy response, and all clients respect it.
 #[test]
 fn clients_respect_pauses_and_use_most_of_the_capacity() {
     let world = World { retry_after: Some(Duration::from_secs(1)), ..World::new(live()) };

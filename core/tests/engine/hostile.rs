@@ -18,7 +18,6 @@ fn counted(net: &Net, node: usize, counter: usize) -> u64 {
     internals::exchange(&net.nodes[node].throttle).counter(counter)
 }
 
-/// Every datagram sent so far is replayed to every node.
 #[test]
 fn replayed_datagrams_change_nothing() {
     let mut net = Net::of(3, &rule());

@@ -180,7 +180,6 @@ fn after_a_clock_jump_buckets_are_full_and_peers_are_members() {
     assert!((0..3).all(|node| net.balance(node, "tag") == 5));
 }
 
-/// The size of the reports is limited.
 #[test]
 fn entries_of_many_tags_fill_datagrams() {
     let mut net = Net::of(2, &rule());

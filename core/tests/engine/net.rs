@@ -23,7 +23,6 @@ pub(crate) struct TestNode {
     pub(crate) address: PeerAddr,
 }
 
-/// A datagram in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
     pub(crate) from: PeerAddr,
@@ -43,9 +42,7 @@ pub(crate) struct Net {
     pub(crate) lose: Box<dyn FnMut(&Datagram) -> bool>,
     /// How many times each datagram arrives.
     pub(crate) copies: u64,
-    /// Returns the address of a node.
     pub(crate) address: fn(usize) -> PeerAddr,
-    /// Returns the delay of a datagram.
     pub(crate) delay: Box<dyn Fn(&Datagram) -> u64>,
 }
 

@@ -32,7 +32,6 @@ fn reports(net: &Net, node: usize) -> usize {
     sent.filter(|datagram| of(&datagram.bytes) == DatagramKind::Report).count()
 }
 
-/// The worked example of the document, row by row, in whole seconds.
 #[test]
 fn the_worked_example_of_the_document_holds() {
     let mut net = two_nodes();

@@ -26,7 +26,6 @@ fn value(service: &Service) -> u64 {
     service.used_ns.load(Ordering::Relaxed)
 }
 
-/// The index of a record.
 fn index(set: &Set, service: &Service) -> usize {
     set.iter().position(|other| std::ptr::eq(other, service)).unwrap()
 }
@@ -160,7 +159,7 @@ fn a_late_write_is_undone_and_nothing_else() {
     };
     let words = || (set[0].state.load(Ordering::Relaxed), set[0].paused_ns.load(Ordering::Relaxed));
     set[0].step(late, |writer| write(writer, 5, 6));
-    assert_eq!(words(), (5, 6), "it is not late");
+    assert_eq!(words(), (5, 6), "the write is not late");
     assert_eq!(index(&set, take(&set, own, at(NOW + 9), value).0), 0);
     assert_eq!(words(), (0, 0));
     set[0].step(late, |writer| write(writer, 5, 6));

@@ -20,7 +20,7 @@ fn the_age_of_a_payload_shortens_its_pauses() {
         let (_, [one, other]) = nodes();
         one.on_busy("a", one.now(), Some(Duration::from_secs(60)));
         let bytes = one.payload(true).take().unwrap();
-        assert!(one.payload(true).take().is_none(), "it is taken once");
+        assert!(one.payload(true).take().is_none(), "a payload is taken once");
         assert!(other.payload(true).apply(age * 1_000_000_000, &bytes));
         let turn = other.turn("a", other.now());
         assert_eq!((!turn.allowed).then_some(turn.wait.as_secs()), wait, "{age} s old");
@@ -72,7 +72,7 @@ fn one_process_that_requests_sharing_is_enough() {
     assert!(other.should_send("a", other.now()), "ignored without the setting");
     clock.advance(Duration::from_secs(5));
     one.on_busy("b", one.now(), Some(Duration::from_secs(60)));
-    assert!(from.take().is_none(), "the request has ended");
+    assert!(from.take().is_none(), "the request has expired");
 }
 
 #[test]

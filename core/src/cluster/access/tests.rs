@@ -350,7 +350,11 @@ fn hits_of_unknown_rules_are_drained_and_the_rules_are_found() {
     other.refresh_rules();
     assert_eq!(other.rules(), fixture.exchange.rules());
     assert_eq!(other.rule(fixture.rule().id).as_deref(), Some(fixture.rule()));
-    assert_ne!(other.rules_hash(), fixture.exchange.rules_hash(), "it has none of its own");
+    assert_ne!(
+        other.rules_hash(),
+        fixture.exchange.rules_hash(),
+        "the other exchange has no rules of its own"
+    );
 }
 
 /// After a rule has changed, its old buckets are reported, but peers' entries are charged by the
@@ -369,7 +373,6 @@ fn the_own_rule_is_used_if_two_rules_have_the_same_name() {
     assert_eq!(exchange.rules_hash(), fixture.exchange.rules_hash());
 }
 
-/// The rule of another process was removed, and its index was reused.
 #[test]
 fn a_found_rule_is_used_only_until_its_index_is_reused() {
     let fixture = Fixture::new(10);
@@ -437,7 +440,6 @@ fn a_rule_returns_its_rate_burst_and_fill_time() {
     }
 }
 
-/// Otherwise the tag of a hit could not be recovered.
 #[test]
 fn only_a_table_for_an_exchange_recovers_fingerprints() {
     let build = |table| {

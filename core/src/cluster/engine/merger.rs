@@ -30,7 +30,6 @@ struct MergedSection {
     tags: BTreeMap<u64, TagHits>,
 }
 
-/// The hits of one tag.
 #[derive(Default)]
 struct TagHits {
     hits: u64,
@@ -48,12 +47,10 @@ impl<'a> Merger<'a> {
         self.finished.len()
     }
 
-    /// The finished reports.
     pub(super) fn into_reports(self) -> Vec<Vec<u8>> {
         self.finished
     }
 
-    /// Adds the stored report whose first number is `first`.
     pub(super) fn add(&mut self, first: u64, stored: &StoredReport) {
         // Reports are parsed before they are kept.
         let Ok(report) = Report::parse(&stored.body, stored.flags) else { return };

@@ -63,7 +63,6 @@ impl Repair {
         origins.into_iter().for_each(|origin| self.note_missing(peers, origin));
     }
 
-    /// Forgets an origin.
     pub(super) fn forget(&mut self, origin: Origin) {
         self.incomplete.remove(&origin);
     }

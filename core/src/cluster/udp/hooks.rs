@@ -95,7 +95,6 @@ impl ErrorCounter {
     }
 }
 
-/// Adds to a counter.
 pub(crate) fn count(tally: &ErrorCounter, more: usize) {
     // Relaxed: a count orders nothing.
     tally.count.fetch_add(more as u64, Ordering::Relaxed);

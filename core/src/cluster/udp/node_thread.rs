@@ -18,7 +18,6 @@ use crate::config::ClusterConfig;
 use crate::os::{clock, fork, random};
 use crate::throttle::Throttle;
 
-/// The background thread of a node.
 #[derive(Default)]
 pub(crate) struct NodeThread {
     factory: OnceLock<EngineFactory>,

@@ -59,7 +59,6 @@ impl Resolver {
         self.due
     }
 
-    /// Returns all known addresses.
     pub(crate) fn addresses(&self) -> BTreeSet<SocketAddr> {
         let named = self.names.iter().flat_map(|(_, addresses)| addresses);
         self.fixed.iter().chain(named).copied().collect()

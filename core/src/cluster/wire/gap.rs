@@ -60,7 +60,6 @@ mod tests {
         assert_eq!(parse_gaps(&out), Ok(vec![]));
     }
 
-    /// Every entry is in exactly one of the datagrams, for every number of ranges.
     #[test]
     fn a_long_list_is_split_over_several_datagrams() {
         for many in [0, 1, 2, 7, 50, 150] {

@@ -214,7 +214,6 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Reads and checks a section.
 fn section<'a>(reader: &mut Reader<'a>) -> Result<(Section, Entries<'a>), DropCause> {
     let rule = reader.u64()?;
     let count = reader.u16()?;

@@ -196,7 +196,6 @@ fn window(reader: &mut Reader<'_>) -> Result<(Origin, Window), DropCause> {
     Ok((origin, Window::new(top, reader.ranges(top)?)))
 }
 
-/// Reads and checks a section.
 fn section<'a>(reader: &mut Reader<'a>) -> Result<(u64, Buckets<'a>), DropCause> {
     let (rule, count) = (reader.u64()?, reader.u16()?);
     let buckets = Buckets { reader: *reader, left: count };

@@ -54,7 +54,6 @@ fn the_envelope_has_the_documented_layout() {
     assert_eq!(datagram[8..32], numbers);
 }
 
-/// The body is not readable either.
 #[test]
 fn a_sealed_datagram_with_any_bit_changed_is_dropped() {
     let keys = shared("s", &["one"]);

@@ -68,7 +68,6 @@ fn an_empty_snapshot_is_valid() {
     assert_eq!((snapshot.windows().count(), snapshot.sections().count()), (0, 0));
 }
 
-/// Windows and buckets of all sizes, split over as many parts as needed.
 #[test]
 fn a_long_snapshot_is_split_over_several_parts() {
     for holes in [0_u64, 1, 5, 100] {
