@@ -27,7 +27,7 @@ PIECES = [
 
 
 @pytest.mark.parametrize("case", VECTORS["good"], ids=lambda case: str(case["why"]))
-def test_vectors(case: dict[str, Any]) -> None:
+def test_client_address_agrees_with_the_vectors(case: dict[str, Any]) -> None:
     options = {"trusted_proxies": case["trusted_proxies"], "ipv6_prefix": case["ipv6_prefix"]}
     found = client_address(case["peer"], case["forwarded_for"], **options)
     assert (None if found is None else found.hex()) == case["tag_hex"]
@@ -36,7 +36,7 @@ def test_vectors(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["bad"], ids=lambda case: str(case["why"]))
-def test_bad_options(case: dict[str, Any]) -> None:
+def test_wrong_option_is_an_error(case: dict[str, Any]) -> None:
     with pytest.raises(ConfigError) as caught:
         ClientAddress(**{case["field"]: case["value"]})
     assert caught.value.field == case["field"]
@@ -44,14 +44,14 @@ def test_bad_options(case: dict[str, Any]) -> None:
         assert said in str(caught.value)
 
 
-def test_tags_can_be_read() -> None:
+def test_tag_contains_the_bytes_of_the_address() -> None:
     for text, cut in [("203.0.113.7", "203.0.113.7"), ("2001:db8::1:2:3:4", "2001:db8::")]:
         tag = client_address(text)
         assert tag is not None
         assert str(ipaddress.ip_address(tag)) == cut
 
 
-def test_all_spellings_of_an_address_are_one_tag() -> None:
+def test_all_spellings_of_an_address_have_one_tag() -> None:
     dice = random.Random(1)
     for _ in range(2000):
         number = dice.getrandbits(128) & dice.choice([-1, 2**64 - 1, 2**48 - 1, ~(2**64 - 1)])
@@ -61,7 +61,7 @@ def test_all_spellings_of_an_address_are_one_tag() -> None:
         assert len({client_address(text) for text in spelled}) == 1
 
 
-def test_no_text_is_an_error() -> None:
+def test_random_text_never_raises() -> None:
     dice = random.Random(2)
     trusted: list[Any] = [0, 1, 3, ["unix", "0.0.0.0/1", "::/1"]]
     finders = [ClientAddress(trusted_proxies=value) for value in trusted]
@@ -77,7 +77,7 @@ def test_no_text_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("peer", [None, b"10.0.0.1", 7, ("10.0.0.1", 80), object()])
-def test_no_value_is_an_error(peer: Any) -> None:
+def test_value_of_another_type_is_an_unknown_address(peer: Any) -> None:
     assert client_address(peer) is None
     assert client_address(peer, None, trusted_proxies=1) is None
     assert client_address(peer, [peer, "203.0.113.7"], trusted_proxies=1) == parse_address(
@@ -85,7 +85,7 @@ def test_no_value_is_an_error(peer: Any) -> None:
     )
 
 
-def test_agrees_with_the_standard_library() -> None:
+def test_parser_agrees_with_the_standard_library() -> None:
     """What is an address there and not here would be a way around the throttle."""
     dice = random.Random(3)
     hits = 0
@@ -103,7 +103,7 @@ def test_agrees_with_the_standard_library() -> None:
     assert hits > 100
 
 
-def test_a_header_of_any_length_is_read() -> None:
+def test_very_long_header_is_read() -> None:
     find = ClientAddress(trusted_proxies=["10.0.0.0/8"])
     assert find("10.0.0.1", "10.0.0.9," * 50_000) == parse_address("10.0.0.9")
     assert find("10.0.0.1", "6.6.6.6," * 50_000 + "203.0.113.7") == parse_address("203.0.113.7")

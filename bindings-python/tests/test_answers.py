@@ -14,7 +14,7 @@ from dthrottle import ManualClock
 
 
 @kinds
-def test_problem(client: Any, clock: ManualClock) -> None:
+def test_problem_json_body_describes_the_refusal(client: Any, clock: ManualClock) -> None:
     web = client(once(clock), body="problem+json")
     web.get()
     answer = web.get()
@@ -26,7 +26,7 @@ def test_problem(client: Any, clock: ManualClock) -> None:
 
 
 @kinds
-def test_head_has_no_body(client: Any, clock: ManualClock) -> None:
+def test_refused_head_request_has_no_body(client: Any, clock: ManualClock) -> None:
     web = client(once(clock))
     web.get()
     answer = web.get(method="HEAD")
@@ -35,7 +35,9 @@ def test_head_has_no_body(client: Any, clock: ManualClock) -> None:
 
 
 @kinds
-def test_on_refused(client: Any, clock: ManualClock, caplog: pytest.LogCaptureFixture) -> None:
+def test_on_refused_is_called_for_every_refusal(
+    client: Any, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
     told: list[Any] = []
     web = client(once(clock), on_refused=lambda *given: told.append(given))
     answers = [web.get() for _ in range(3)]
@@ -62,7 +64,9 @@ def test_on_refused(client: Any, clock: ManualClock, caplog: pytest.LogCaptureFi
         (False, set()),
     ],
 )
-def test_headers(client: Any, clock: ManualClock, kind: Any, names: set[str]) -> None:
+def test_headers_option_selects_the_header_fields(
+    client: Any, clock: ManualClock, kind: Any, names: set[str]
+) -> None:
     web = client(once(clock), headers=kind)
     for status in (200, 429):
         answer = web.get()
@@ -81,13 +85,15 @@ def stacked(client: Any, clock: ManualClock, kind: str) -> Any:
 
 @pytest.mark.parametrize("kind", ["draft-6", "x-ratelimit", "draft-7"])
 @pytest.mark.parametrize("client", CLIENTS)
-def test_of_two_throttles_the_inner_one_speaks(client: Any, clock: ManualClock, kind: str) -> None:
+def test_inner_throttle_sets_header_fields_that_are_no_lists(
+    client: Any, clock: ManualClock, kind: str
+) -> None:
     answer = stacked(client, clock, kind).get()  # which also sees that no field is there twice
     assert "4" in " ".join(v for name, v in answer.headers.items() if "ratelimit" in name)
     assert "8" not in answer.headers.get("ratelimit-remaining", "")
 
 
-def test_of_two_throttles_both_speak_where_they_can(clock: ManualClock) -> None:
+def test_both_throttles_add_to_header_fields_that_are_lists(clock: ManualClock) -> None:
 
     outer = stacked(WsgiClient, clock, "standard")
     pairs: list[Any] = []

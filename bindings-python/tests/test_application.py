@@ -34,7 +34,7 @@ def name(monkeypatch: pytest.MonkeyPatch, *argv: str) -> str:
     return found
 
 
-def test_how_a_server_is_told_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_of_the_server_do_not_change_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
     bare = name(monkeypatch, "/venv/bin/gunicorn", "shop.wsgi:app")
     assert "shop.wsgi-app" in bare
     for argv in [
@@ -45,7 +45,9 @@ def test_how_a_server_is_told_does_not_matter(monkeypatch: pytest.MonkeyPatch) -
         assert name(monkeypatch, *argv) == bare
 
 
-def test_what_is_another_application(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_other_applications_folders_and_environments_have_other_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     names = {name(monkeypatch, "gunicorn", "shop:app")}
     names.add(name(monkeypatch, "gunicorn", "shop:admin"))
     names.add(name(monkeypatch, "gunicorn", "blog:app"))
@@ -60,7 +62,7 @@ def test_what_is_another_application(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert len(names) == 8
 
 
-def test_the_file_that_makes_the_middleware_counts(
+def test_name_depends_on_the_file_that_makes_the_middleware(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["mod_wsgi"])
@@ -75,14 +77,14 @@ def test_the_file_that_makes_the_middleware_counts(
 
 
 @pytest.mark.parametrize("argv", [[], [""], ["-c"], ["-"]])
-def test_an_interactive_python_is_no_application(
-    monkeypatch: pytest.MonkeyPatch, argv: list[str]
-) -> None:
+def test_interactive_python_has_no_name(monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> None:
     monkeypatch.setattr(sys, "argv", argv)
     assert application_name() is None
 
 
-def test_uwsgi(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_under_uwsgi_depends_on_the_option_with_the_application(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sys, "argv", ["uwsgi"])
     names = set()
     options: list[dict[Any, Any]] = [
@@ -100,7 +102,7 @@ def test_uwsgi(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(names) == 4
 
 
-def test_a_link_is_the_folder_that_was_entered(
+def test_symbolic_link_to_the_folder_keeps_the_name(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     names = []
@@ -118,7 +120,7 @@ def test_a_link_is_the_folder_that_was_entered(
     assert names[1] != names[3]
 
 
-def test_a_folder_that_is_gone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_removed_folder_still_has_a_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
@@ -128,7 +130,7 @@ def test_a_folder_that_is_gone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 @pytest.mark.parametrize(
     "word", ["x" * 300, "größe:app", "../..", "--", ".hidden", "a b", "\udcff", "日本.py"]
 )
-def test_any_command_gives_a_name(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+def test_any_command_line_has_a_valid_name(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     name(monkeypatch, word)
     name(monkeypatch, "gunicorn", word)
 
@@ -174,7 +176,7 @@ def shm() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("shm")
-def test_buckets_survive_a_restart_and_are_apart_elsewhere(tmp_path: Path) -> None:
+def test_buckets_survive_a_restart_and_differ_between_folders(tmp_path: Path) -> None:
     code = "app = ThrottleMiddleware(hello, '2/day', table={'size': 1000})\nprint(ask(app))\n"
     said = []
     for folder in ("one/shop", "one/shop", "one/shop", "two/shop"):
@@ -188,7 +190,7 @@ def test_buckets_survive_a_restart_and_are_apart_elsewhere(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("shm")
-def test_two_middlewares_of_one_application_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_middlewares_with_different_routes_have_separate_buckets(tmp_path: Path) -> None:
     code = """
 app = ThrottleMiddleware(hello, "1/day", routes=["/login"], table={"size": 1000})
 app = ThrottleMiddleware(app, "5/day", table={"size": 1000})
@@ -201,7 +203,7 @@ print([ask(app, path="/login"), ask(app, path="/login"), ask(app), ask(app), ask
 
 
 @pytest.mark.usefixtures("shm")
-def test_a_middleware_of_the_same_name_is_renamed(tmp_path: Path) -> None:
+def test_colliding_default_domain_is_renamed_with_a_warning(tmp_path: Path) -> None:
     code = """
 app = ThrottleMiddleware(hello, "5/day", table={"size": 1000})
 app = ThrottleMiddleware(hello, "5/day", table={"size": 1000})
@@ -220,7 +222,7 @@ print([ask(app) for _ in range(6)])
 
 
 @pytest.mark.usefixtures("shm")
-def test_a_name_that_was_chosen_stays(tmp_path: Path) -> None:
+def test_colliding_chosen_domain_keeps_its_name_with_a_warning(tmp_path: Path) -> None:
     code = """
 first = ThrottleMiddleware(hello, "5/day", domain="login", table={"size": 1000})
 second = ThrottleMiddleware(hello, "9/day", domain="login", table={"size": 1000})
@@ -250,7 +252,7 @@ native = limits.used(limits.limit("9 per 9 years", {}, can_await=False)).native
 
 @pytest.mark.usefixtures("shm")
 @pytest.mark.parametrize("made", OPEN)
-def test_a_cluster_and_each_of_its_secrets_have_a_table(tmp_path: Path, made: str) -> None:
+def test_each_cluster_secret_has_its_own_table(tmp_path: Path, made: str) -> None:
     """All that have the same secret meet, whatever came before and was removed since."""
     folder = tmp_path / "shop"
     folder.mkdir()
@@ -279,7 +281,7 @@ print(native.table_name, remaining)
     assert [ask(one), ask(two)] == [("-2", "7"), ("-3", "7")]
 
 
-def test_the_log_says_which_table(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_log_names_the_table(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "dthrottle")
     WsgiClient("1/s", table={"name": "web", "dir": str(tmp_path), "size": 1000})
     WsgiClient("1/s", table=False)
@@ -309,7 +311,7 @@ def test_server_logs_the_table_where_python_would_not(tmp_path: Path, name: str)
     assert lines == ["dthrottle: throttling by domain 'default', shared in table web"]
 
 
-def test_a_table_that_cannot_be_is_one_warning(
+def test_unusable_default_table_causes_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     table: Any = {"name": "web", "dir": str(tmp_path / "missing"), "size": 1000}
@@ -327,7 +329,7 @@ DOMAINS_NAMED_TABLE = [
 
 
 @pytest.mark.parametrize("text", DOMAINS_NAMED_TABLE)
-def test_a_domain_named_table_is_no_table(tmp_path: Path, text: str) -> None:
+def test_domain_named_table_is_not_a_table(tmp_path: Path, text: str) -> None:
     file = tmp_path / "web.toml"
     file.write_text(text, "utf-8")
     table: Any = {"name": "a", "dir": str(tmp_path), "size": 1000}
@@ -347,7 +349,7 @@ def test_a_domain_named_table_is_no_table(tmp_path: Path, text: str) -> None:
         ('rate = "1/day"\n[table]\nname = "OWN"\nsize = 1000', True),
     ],
 )
-def test_a_file_s_table_is_named_after_the_application(
+def test_unnamed_table_of_a_file_gets_the_name_of_the_application(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, own: bool
 ) -> None:
     name = f"file-{random.getrandbits(32):08x}"
@@ -362,7 +364,9 @@ def test_a_file_s_table_is_named_after_the_application(
         path.unlink()
 
 
-def test_a_module_alone_is_the_application(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_module_without_a_callable_names_the_application(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PWD", raising=False)
     shop = types.ModuleType("shop.wsgi")
@@ -378,7 +382,7 @@ def test_a_module_alone_is_the_application(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 @pytest.mark.parametrize("what", ["rate", "file"])
-def test_a_name_that_is_taken_does_not_keep_anybody_from_starting(
+def test_default_name_taken_by_another_file_is_a_warning(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     what: str,

@@ -23,7 +23,9 @@ def busy(clock: ManualClock) -> BusyThrottle:
     return BusyThrottle(clock=clock)
 
 
-def test_busy_answers_halve_and_others_go_on(busy: BusyThrottle, clock: ManualClock) -> None:
+def test_busy_response_halves_the_limit_of_its_service_only(
+    busy: BusyThrottle, clock: ManualClock
+) -> None:
     assert all(busy.should_send(name) for name in ("a", b"b") for _ in range(100))
     assert (busy.limit("a"), busy.rate("a")) == (None, 100)
     busy.on_busy("a")
@@ -39,7 +41,7 @@ def test_busy_answers_halve_and_others_go_on(busy: BusyThrottle, clock: ManualCl
     assert busy.limit("a") is None
 
 
-def test_a_turn_says_how_long_to_wait(busy: BusyThrottle, clock: ManualClock) -> None:
+def test_turn_has_the_wait_and_the_limit(busy: BusyThrottle, clock: ManualClock) -> None:
     turn = busy.turn("a")
     assert turn
     assert (turn.allowed, turn.wait, turn.limit) == (True, 0.0, None)
@@ -52,14 +54,14 @@ def test_a_turn_says_how_long_to_wait(busy: BusyThrottle, clock: ManualClock) ->
     assert busy.should_send("a")
 
 
-def test_the_time_can_be_given(busy: BusyThrottle) -> None:
+def test_time_of_a_call_can_be_given(busy: BusyThrottle) -> None:
     busy.on_busy("a", 10, now=100)
     assert not busy.should_send("a", now=109.9)
     assert busy.should_send("a", now=110)
     assert busy.turn("a", now=5).wait <= 3600, "time may go backwards"
 
 
-def test_the_documents_mode(clock: ManualClock) -> None:
+def test_document_mode_recovers_by_rate_or_value(clock: ManualClock) -> None:
     busy = BusyThrottle(mode="document", clock=clock)
     for _ in range(5000):
         assert busy.should_send("b")
@@ -74,7 +76,7 @@ def test_the_documents_mode(clock: ManualClock) -> None:
     assert by_value.limit("b") == (9_999_999 + 200) / 2
 
 
-def test_stats_and_forgetting(busy: BusyThrottle) -> None:
+def test_stats_count_calls_and_forget_removes_a_limit(busy: BusyThrottle) -> None:
     busy.should_send("a")
     busy.on_ok("a")
     busy.on_busy("a", 60)
@@ -87,7 +89,7 @@ def test_stats_and_forgetting(busy: BusyThrottle) -> None:
 
 
 @pytest.mark.parametrize("now", [-1, -1e-3, math.nan, math.inf, 1e300, "1", None])
-def test_times_that_cannot_be(busy: BusyThrottle, now: Any) -> None:
+def test_invalid_time_is_an_error(busy: BusyThrottle, now: Any) -> None:
     calls = [busy.should_send, busy.turn, busy.on_ok, busy.on_busy, busy.limit, busy.rate]
     for call in calls:
         with pytest.raises(ArgumentError, match=r"^`now` must be a number of seconds"):
@@ -99,7 +101,7 @@ def test_times_that_cannot_be(busy: BusyThrottle, now: Any) -> None:
 
 
 @pytest.mark.parametrize("service", [None, 7, ["a"], "\ud800"])
-def test_names_that_cannot_be(busy: BusyThrottle, service: Any) -> None:
+def test_invalid_service_name_is_an_error(busy: BusyThrottle, service: Any) -> None:
     for call in (busy.should_send, busy.turn, busy.on_ok, busy.on_busy, busy.limit, busy.forget):
         with pytest.raises(ArgumentError, match=r"^`service` "):
             call(service)
@@ -113,16 +115,19 @@ def test_names_that_cannot_be(busy: BusyThrottle, service: Any) -> None:
         ({"max_pause": 5}, 'max_pause: 5 is not possible here; write a duration like "10s"'),
         ({"recover_rate": 3, "mode": "live"}, "recover_rate: has no meaning in the mode live"),
         ({"table": "a/b"}, "table.name"),
-        ({"table": "x", "clock": ManualClock()}, "table: a manual clock cannot be used with a named table"),
+        (
+            {"table": "x", "clock": ManualClock()},
+            "table: a manual clock cannot be used with a named table",
+        ),
     ],
 )
-def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:
+def test_invalid_option_is_an_error(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as raised:
         BusyThrottle(**options)
     assert str(raised.value).startswith(message)
 
 
-def test_a_million_services(busy: BusyThrottle) -> None:
+def test_million_services_evict_only_unlimited_ones(busy: BusyThrottle) -> None:
     busy.on_busy("kept", 60)
     send = busy.should_send
     assert all(send(str(i)) for i in range(1_000_000))
@@ -130,7 +135,7 @@ def test_a_million_services(busy: BusyThrottle) -> None:
     assert not send("kept")
 
 
-def test_threads(busy: BusyThrottle) -> None:
+def test_concurrent_threads_cut_a_limit_once(busy: BusyThrottle) -> None:
     def work() -> None:
         for i in range(5000):
             busy.should_send("a")
@@ -167,7 +172,7 @@ def test_processes_share_a_named_table() -> None:
         path.unlink()
 
 
-def test_forked_children_share_without_a_name() -> None:
+def test_forked_children_share_an_unnamed_table() -> None:
     busy = BusyThrottle()
     child = multiprocessing.get_context("fork").Process(target=busy.on_busy, args=("a", 60))
     child.start()
@@ -175,7 +180,7 @@ def test_forked_children_share_without_a_name() -> None:
     assert not busy.should_send("a")
 
 
-def test_a_service_is_host_and_port_as_in_javascript() -> None:
+def test_service_of_a_url_agrees_with_the_vectors() -> None:
     for case in VECTORS["services"]:
         assert service_of(case["url"]) == case["service"], case["url"]
     # A zone is no part of a URL in JavaScript.
@@ -183,13 +188,13 @@ def test_a_service_is_host_and_port_as_in_javascript() -> None:
     assert service_of("http://\ud800/").isascii()
 
 
-def test_retry_after_is_seconds_or_a_date_as_in_javascript() -> None:
+def test_retry_after_agrees_with_the_vectors() -> None:
     for case in VECTORS["retry_after"]:
         assert retry_after(case["value"], case["now"]) == case["seconds"], case
     assert retry_after("Fri, 31 Dec 9999 23:59:59 GMT") == 86_400 * 365
     assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") is None
 
 
-def test_the_exception_can_be_pickled() -> None:
+def test_service_busy_can_be_pickled() -> None:
     error = pickle.loads(pickle.dumps(ServiceBusy("api", 1.5)))
     assert (str(error), error.wait) == ("api is busy: not sent, try again in 1.500 s", 1.5)

@@ -136,7 +136,7 @@ each = pytest.mark.parametrize(("make", "error"), MAKERS, ids=lambda it: it.__na
 
 
 @each
-def test_a_busy_answer_holds_the_next_request_back(
+def test_busy_response_stops_the_next_request(
     make: Maker, error: type[Exception], server: Server
 ) -> None:
     throttle = BusyThrottle()
@@ -155,7 +155,7 @@ def test_a_busy_answer_holds_the_next_request_back(
 
 
 @each
-def test_who_may_wait_waits_for_its_turn(
+def test_request_with_max_delay_waits_for_its_turn(
     make: Maker, error: type[Exception], server: Server
 ) -> None:
     get = make(BusyThrottle(), max_delay=5)
@@ -173,7 +173,7 @@ def test_who_may_wait_waits_for_its_turn(
 
 
 @each
-def test_statuses_and_services_can_be_chosen(
+def test_options_choose_busy_statuses_and_service_names(
     make: Maker, error: type[Exception], server: Server
 ) -> None:
     throttle = BusyThrottle()
@@ -186,7 +186,7 @@ def test_statuses_and_services_can_be_chosen(
 
 
 @each
-def test_a_service_can_be_named_by_all_of_the_url(
+def test_service_function_receives_the_whole_url(
     make: Maker, error: type[Exception], server: Server
 ) -> None:
     throttle = BusyThrottle()
@@ -200,7 +200,7 @@ def test_a_service_can_be_named_by_all_of_the_url(
 
 
 @each
-def test_who_cannot_connect_is_not_told_busy(make: Maker, error: type[Exception]) -> None:
+def test_failed_connection_is_not_a_busy_response(make: Maker, error: type[Exception]) -> None:
     throttle = BusyThrottle()
     get = make(throttle)
     with pytest.raises(error):
@@ -209,7 +209,7 @@ def test_who_cannot_connect_is_not_told_busy(make: Maker, error: type[Exception]
     assert (stats.sent, stats.busy, stats.good) == (1, 0, 0)
 
 
-def test_every_attempt_of_urllib3_is_asked_about(server: Server) -> None:
+def test_urllib3_checks_every_attempt(server: Server) -> None:
     http = for_urllib3.BusyPoolManager(max_delay=5)
     server.answers = [(302, {"Location": "/"}), (503, {"Retry-After": "1"})]
     retries = urllib3.Retry(3, status_forcelist=[503], respect_retry_after_header=False)
@@ -220,7 +220,7 @@ def test_every_attempt_of_urllib3_is_asked_about(server: Server) -> None:
     assert (stats.sent, stats.good, stats.busy) == (3, 2, 1)
 
 
-def test_every_attempt_of_requests_is_asked_about(server: Server) -> None:
+def test_requests_checks_every_attempt(server: Server) -> None:
     retries = urllib3.Retry(3, status_forcelist=[503], respect_retry_after_header=False)
     throttle = BusyThrottle(floor=20)
     session = requests.Session()
@@ -245,7 +245,7 @@ def test_every_attempt_of_requests_is_asked_about(server: Server) -> None:
     assert throttle.stats().busy == 6
 
 
-def test_who_is_called_through_a_proxy_is_the_service(server: Server) -> None:
+def test_service_is_the_host_behind_a_proxy(server: Server) -> None:
     throttle = BusyThrottle()
     session = requests.Session()
     session.mount("http://", for_requests.BusyAdapter(throttle))
@@ -257,7 +257,7 @@ def test_who_is_called_through_a_proxy_is_the_service(server: Server) -> None:
         session.get("http://one.example/", proxies=proxies)
 
 
-def test_who_is_held_back_by_urllib3_keeps_its_connections(server: Server) -> None:
+def test_stopped_request_of_urllib3_closes_no_connection(server: Server) -> None:
     http = for_urllib3.BusyPoolManager(maxsize=1, block=True)
     assert http.request("GET", server.url).status == 200
     pool = http.connection_from_url(server.url)
@@ -271,7 +271,7 @@ def test_who_is_held_back_by_urllib3_keeps_its_connections(server: Server) -> No
     assert pool.num_connections == 1, "none was closed for it"
 
 
-def test_a_waiting_request_has_no_connection(server: Server, sleep: Sleep) -> None:
+def test_waiting_request_holds_no_connection(server: Server, sleep: Sleep) -> None:
     """With one connection for all, who waits for one service must not keep it from the other."""
     names = iter(["slow", "slow", "slow", "quick", "quick", "slow"])
     http = for_urllib3.BusyPoolManager(
@@ -292,7 +292,7 @@ def test_a_waiting_request_has_no_connection(server: Server, sleep: Sleep) -> No
 
 
 @each
-def test_a_name_that_cannot_be_found_is_an_error_and_nothing_is_sent(
+def test_failing_service_function_is_an_error_and_sends_nothing(
     make: Maker, error: type[Exception], server: Server
 ) -> None:
     def fails(_: str) -> str:
@@ -306,7 +306,7 @@ def test_a_name_that_cannot_be_found_is_an_error_and_nothing_is_sent(
 
 
 @each
-def test_garbage_in_retry_after_is_no_pause(
+def test_invalid_retry_after_causes_no_pause(
     make: Maker, error: type[Exception], server: Server
 ) -> None:
     throttle = BusyThrottle()
@@ -319,7 +319,7 @@ def test_garbage_in_retry_after_is_no_pause(
     assert error is not None
 
 
-def test_redirects_are_asked_about_hop_by_hop(server: Server) -> None:
+def test_each_hop_of_a_redirect_is_checked(server: Server) -> None:
     session = requests.Session()
     session.mount("http://", for_requests.BusyAdapter(adapter := BusyThrottle()))
     server.answers = [(302, {"Location": f"http://localhost:{server.server_port}/"}), (503, {})]
@@ -328,7 +328,7 @@ def test_redirects_are_asked_about_hop_by_hop(server: Server) -> None:
     assert adapter.limit(f"localhost:{server.server_port}") is not None
 
 
-def test_a_body_that_is_a_stream_is_not_touched_before_its_turn(server: Server) -> None:
+def test_streamed_body_is_not_read_before_its_turn(server: Server) -> None:
     read: list[bytes] = []
 
     def body() -> Iterator[bytes]:
@@ -356,12 +356,12 @@ def test_a_body_that_is_a_stream_is_not_touched_before_its_turn(server: Server) 
     assert read == [b"one", b"two"]
 
 
-def test_an_adapter_says_that_it_cannot_be_pickled() -> None:
+def test_pickling_an_adapter_is_an_error_with_a_hint() -> None:
     with pytest.raises(TypeError, match="mount one in each process"):
         pickle.dumps(for_requests.BusyAdapter())
 
 
-def test_who_is_cancelled_while_waiting_takes_no_turn(server: Server) -> None:
+def test_request_cancelled_while_waiting_takes_no_turn(server: Server) -> None:
     throttle = BusyThrottle()
 
     async def work() -> None:
@@ -380,7 +380,7 @@ def test_who_is_cancelled_while_waiting_takes_no_turn(server: Server) -> None:
     assert (server.seen, throttle.stats().sent) == (1, 1)
 
 
-def test_a_fork_while_another_thread_waits(server: Server, sleep: Sleep) -> None:
+def test_child_forked_while_a_thread_waits_has_its_own_turn(server: Server, sleep: Sleep) -> None:
     throttle, service = BusyThrottle(), f"127.0.0.1:{server.server_port}"
     get = by_urllib3(throttle, max_delay=100)
     server.answers = [(503, {"Retry-After": "60"})]
@@ -431,6 +431,6 @@ def test_async_clients_wait_without_blocking(server: Server, clock: ManualClock)
         ({"service": "api"}, "service 'api': must be a function from URL to name"),
     ],
 )
-def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:
+def test_invalid_option_is_an_error_with_its_value(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         Caller(**options)

@@ -29,7 +29,7 @@ __all__ = ["server"]
         lambda busy: busy.start(),
     ],
 )
-def test_calls_after_the_end(call: Callable[[BusyThrottle], object]) -> None:
+def test_call_after_close_raises_closed_error(call: Callable[[BusyThrottle], object]) -> None:
     with BusyThrottle() as busy:
         assert busy.should_send("a")
         call(busy)
@@ -40,7 +40,7 @@ def test_calls_after_the_end(call: Callable[[BusyThrottle], object]) -> None:
     assert busy.now() > 0
 
 
-def test_it_takes_leave_of_its_cluster() -> None:
+def test_close_leaves_the_cluster() -> None:
     one, two = ports(2)
     with BusyThrottle(cluster=config(one, two)) as here:
         there = BusyThrottle(cluster=config(two, one))
@@ -53,7 +53,7 @@ def test_it_takes_leave_of_its_cluster() -> None:
 
 
 @each
-def test_requests_pass_without_a_throttle(
+def test_requests_pass_after_the_throttle_is_closed(
     server: Server, make: Maker, error: type[Exception]
 ) -> None:
     busy = BusyThrottle()
@@ -73,7 +73,9 @@ def drop(throttles: list[BusyThrottle]) -> None:
 
 
 @pytest.mark.parametrize("end", [close, drop])
-def test_other_threads_run_meanwhile(end: Callable[[list[BusyThrottle]], None]) -> None:
+def test_other_threads_run_while_a_busy_throttle_closes(
+    end: Callable[[list[BusyThrottle]], None],
+) -> None:
     assert others_run_at_the_end(BusyThrottle, end)
 
 
@@ -119,5 +121,5 @@ until(lambda: peer.stats().peers == 0)
 
 
 @pytest.mark.parametrize("end", ["close", "drop"])
-def test_a_childs_end_is_not_its_parents(end: Any) -> None:
+def test_close_in_a_forked_child_leaves_the_parent_in_the_cluster(end: Any) -> None:
     run(FORK, *map(str, ports(2)), end)

@@ -36,7 +36,7 @@ def counts(throttle: BusyThrottle) -> tuple[int, int, int]:
     return stats.sent, stats.busy, stats.good
 
 
-def test_requests_asks_before_it_tries_again(server: Server, clock: ManualClock) -> None:
+def test_retry_of_requests_is_checked_first(server: Server, clock: ManualClock) -> None:
     throttle = BusyThrottle(clock=clock)
     server.answers = [BUSY] * 9
     with pytest.raises(ServiceBusyError) as raised:
@@ -46,14 +46,14 @@ def test_requests_asks_before_it_tries_again(server: Server, clock: ManualClock)
     assert (server.seen, counts(throttle)) == (1, (1, 1, 0))
 
 
-def test_requests_waits_before_it_tries_again(server: Server) -> None:
+def test_retry_of_requests_waits_for_its_turn(server: Server) -> None:
     throttle = BusyThrottle(floor=50)
     server.answers = [BUSY]
     assert session(throttle, 5).get(server.url).status_code == 200
     assert (server.seen, counts(throttle)) == (2, (2, 1, 1))
 
 
-def test_requests_learns_from_the_last_attempt(server: Server) -> None:
+def test_last_failed_attempt_of_requests_is_recorded(server: Server) -> None:
     throttle = BusyThrottle(floor=50)
     server.answers = [BUSY] * 6
     with pytest.raises(requests.exceptions.RetryError):
@@ -63,7 +63,7 @@ def test_requests_learns_from_the_last_attempt(server: Server) -> None:
     assert (server.seen, counts(throttle)) == (6, (6, 6, 0))
 
 
-def test_many_wait_without_asking_all_the_time() -> None:
+def test_waiting_requests_do_not_poll_the_throttle() -> None:
     """If every turn woke all, half of the square of them would be asked: 20,000."""
 
     async def tasks(caller: Caller) -> None:
@@ -91,7 +91,7 @@ def test_many_wait_without_asking_all_the_time() -> None:
     assert all(stats.refused < 10 * WAITING for stats in asked), asked
 
 
-def test_who_gives_up_leaves_the_line() -> None:
+def test_cancelled_request_leaves_the_queue() -> None:
     caller = Caller(BusyThrottle(), max_delay=60)
     caller.throttle.on_busy("api", 30)
 
@@ -103,7 +103,7 @@ def test_who_gives_up_leaves_the_line() -> None:
     assert caller._lines == {}
 
 
-def test_a_forked_child_has_nobody_in_its_lines() -> None:
+def test_forked_child_starts_with_empty_queues() -> None:
     caller = Caller(BusyThrottle(), max_delay=60)
     caller.throttle.on_busy("api", 2)
     threads = [threading.Thread(target=caller.wait_for_turn, args=("api",)) for _ in range(5)]

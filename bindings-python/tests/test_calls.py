@@ -54,7 +54,7 @@ def test_decision_has_every_field(throttle: Throttle) -> None:
     assert {type(decision.delay), type(decision.retry_after), type(decision.reset_after)} == {float}
 
 
-def test_decision_repr_says_all(throttle: Throttle) -> None:
+def test_decision_repr_has_all_fields(throttle: Throttle) -> None:
     throttle.check("t", 10)
     assert repr(throttle.check("t")) == (
         "Decision(allowed=False, limit=10, remaining=0, balance=0, granted=0, delay=0.0, "
@@ -77,7 +77,7 @@ def test_decision_cannot_be_changed(throttle: Throttle) -> None:
         decision.allowed = False
 
 
-def test_rule_of_a_refusal_has_its_name(clock: ManualClock) -> None:
+def test_refusal_names_its_rule(clock: ManualClock) -> None:
     rules: Any = [{"name": "it's", "rate": "1/s"}, {"name": "daily", "rate": "1/day"}]
     throttle = Throttle(rules=rules, clock=clock)
     assert throttle.check("t").rule is None
@@ -88,7 +88,7 @@ def test_rule_of_a_refusal_has_its_name(clock: ManualClock) -> None:
     ]
 
 
-def test_options_have_names(throttle: Throttle, clock: ManualClock) -> None:
+def test_options_are_keyword_arguments(throttle: Throttle, clock: ManualClock) -> None:
     clock.set(seconds=10)
     assert throttle.check(tag="t", cost=10).granted == 10
     waiting = throttle.check("t", max_delay=1)
@@ -115,7 +115,7 @@ def test_text_and_its_bytes_are_one_tag(throttle: Throttle) -> None:
     assert not throttle.allow("grün")
 
 
-def test_tag_may_be_of_a_subclass(throttle: Throttle) -> None:
+def test_tag_may_be_a_subclass_of_str_or_bytes(throttle: Throttle) -> None:
     class Text(str):
         __slots__ = ()
 
@@ -124,7 +124,7 @@ def test_tag_may_be_of_a_subclass(throttle: Throttle) -> None:
 
 
 @pytest.mark.parametrize("tag", [None, 5, 1.5, ["t"], ("t",), bytearray(b"t"), memoryview(b"t")])
-def test_tag_must_be_text_or_bytes(throttle: Throttle, tag: Any) -> None:
+def test_tag_of_another_type_is_an_error(throttle: Throttle, tag: Any) -> None:
     for call in (throttle.check, throttle.allow, throttle.peek, throttle.refund, throttle.reset):
         with pytest.raises(ArgumentError, match="must be str or bytes"):
             call(tag)
@@ -133,7 +133,7 @@ def test_tag_must_be_text_or_bytes(throttle: Throttle, tag: Any) -> None:
             charge(tag, 1)
 
 
-def test_tag_with_a_lone_surrogate_has_no_utf8(throttle: Throttle) -> None:
+def test_tag_with_a_lone_surrogate_is_an_error(throttle: Throttle) -> None:
     with pytest.raises(ArgumentError, match="lone surrogate"):
         throttle.check("\ud800")
 
@@ -155,7 +155,7 @@ def test_cost_may_be_any_whole_number(throttle: Throttle, cost: Any, granted: in
     [-1, 2**64, -(2**70), 10**5000, 0.5, "1", b"1", None, [1], Decimal(1), 1j],
     ids=lambda cost: type(cost).__name__,  # an int may be too large for a text
 )
-def test_cost_must_be_a_whole_number(throttle: Throttle, cost: Any) -> None:
+def test_cost_that_is_no_whole_number_is_an_error(throttle: Throttle, cost: Any) -> None:
     calls = (throttle.check, throttle.allow, throttle.peek, throttle.refund)
     for call in (*calls, throttle.charge_local, throttle.charge):
         with pytest.raises(CostError, match=r"a whole number|an int from 0"):
@@ -163,7 +163,7 @@ def test_cost_must_be_a_whole_number(throttle: Throttle, cost: Any) -> None:
     assert throttle.peek("t").remaining == 10
 
 
-def test_whole_range_of_costs_without_rules() -> None:
+def test_unlimited_domain_grants_the_largest_cost() -> None:
     decision = Throttle("unlimited").check("t", 2**64 - 1)
     assert decision.granted == 2**64 - 1
     assert decision.limit == decision.remaining == UNLIMITED == 2**64 - 1
@@ -237,12 +237,12 @@ def test_decision_can_be_pickled(clock: ManualClock, copier: Any) -> None:
 
 @pytest.mark.parametrize("flag", [0, 1, None, "yes"])
 @pytest.mark.parametrize("name", ["partial", "allow_debt"])
-def test_flags_must_be_bools(throttle: Throttle, name: str, flag: Any) -> None:
+def test_flag_of_another_type_is_an_error(throttle: Throttle, name: str, flag: Any) -> None:
     with pytest.raises(ArgumentError, match=rf"`{name}` must be True or False"):
         throttle.check("t", **{name: flag})
 
 
-def test_exceptions_of_arguments_are_passed_on(throttle: Throttle) -> None:
+def test_exception_of_an_argument_is_raised_unchanged(throttle: Throttle) -> None:
     class Stubborn:
         def __float__(self) -> float:
             raise ZeroDivisionError("mine")
@@ -256,7 +256,7 @@ def test_exceptions_of_arguments_are_passed_on(throttle: Throttle) -> None:
         throttle.check("t", stubborn)
 
 
-def test_throttle_is_its_default_domain(throttle: Throttle) -> None:
+def test_throttle_has_the_calls_of_its_default_domain(throttle: Throttle) -> None:
     assert isinstance(throttle, Domain)
     assert issubclass(Throttle, Domain)
     default = throttle.domain("default")
@@ -270,7 +270,7 @@ def test_throttle_is_its_default_domain(throttle: Throttle) -> None:
     assert repr(default) == "<Domain 'default', rules=(Rule(name='rule1', limit=10, window=1.0),)>"
 
 
-def test_domain_comes_only_from_a_throttle(throttle: Throttle) -> None:
+def test_domain_cannot_be_constructed(throttle: Throttle) -> None:
     with pytest.raises(TypeError):
         Domain()
     with pytest.raises(DomainError, match="there are: default"):
@@ -285,7 +285,7 @@ def test_rules_compare_by_value(throttle: Throttle) -> None:
     assert throttle.rules != Throttle("1/s").rules
 
 
-def test_stats_count(throttle: Throttle) -> None:
+def test_stats_count_allowed_and_refused_checks(throttle: Throttle) -> None:
     throttle.allow("t", 10)
     throttle.allow("t")
     stats = throttle.stats()
@@ -299,7 +299,7 @@ def test_stats_count(throttle: Throttle) -> None:
     )
 
 
-def test_stats_count_what_a_full_table_forgot(clock: ManualClock) -> None:
+def test_stats_count_buckets_evicted_from_a_full_table(clock: ManualClock) -> None:
     throttle = Throttle("1/s", table={"private": True, "size": 1}, clock=clock)
     assert all(throttle.allow_many(str(index) for index in range(1000)))
     stats = throttle.stats()
@@ -307,7 +307,7 @@ def test_stats_count_what_a_full_table_forgot(clock: ManualClock) -> None:
     assert stats.buckets + stats.evicted == 1000
 
 
-def test_many_are_allowed_as_one_by_one(clock: ManualClock) -> None:
+def test_allow_many_returns_what_single_calls_return(clock: ManualClock) -> None:
     one, many = (Throttle("1/s", burst=3, clock=clock) for _ in range(2))
     tags: list[str | bytes] = ["a", b"b", "a", "", "ü", "ü".encode(), "a", "a", "ü", b"\xff"] * 20
     want = [one.allow(tag) for tag in tags]
@@ -320,12 +320,12 @@ def test_many_are_allowed_as_one_by_one(clock: ManualClock) -> None:
 
 
 @pytest.mark.parametrize("tags", ["text", b"bytes", 5, None])
-def test_many_must_be_iterable(throttle: Throttle, tags: Any) -> None:
+def test_allow_many_of_something_not_iterable_is_an_error(throttle: Throttle, tags: Any) -> None:
     with pytest.raises(ArgumentError, match="iterable of str or bytes"):
         throttle.allow_many(tags)
 
 
-def test_many_take_nothing_after_an_error(throttle: Throttle) -> None:
+def test_allow_many_with_an_invalid_tag_charges_nothing(throttle: Throttle) -> None:
     bad: list[Any] = ["t", "t", 5]
     with pytest.raises(ArgumentError, match="`tag` must be str or bytes, got 5"):
         throttle.allow_many(bad)
@@ -345,7 +345,7 @@ def test_many_take_nothing_after_an_error(throttle: Throttle) -> None:
             throttle.allow_many(tags)
 
 
-def test_with_closes(clock: ManualClock) -> None:
+def test_with_statement_closes_the_throttle(clock: ManualClock) -> None:
     with Throttle("10/s", clock=clock) as throttle:
         domain = throttle.domain("default")
         assert domain.allow("t")
@@ -357,7 +357,7 @@ def test_with_closes(clock: ManualClock) -> None:
     throttle.close()
 
 
-def test_with_closes_after_an_exception(throttle: Throttle) -> None:
+def test_with_statement_closes_after_an_exception(throttle: Throttle) -> None:
     def fail() -> None:
         with throttle as same:
             assert same is throttle
@@ -376,7 +376,7 @@ def test_throttle_and_domain_cannot_be_copied(throttle: Throttle, copier: Any) -
             copier(each)
 
 
-def test_calls_keep_no_reference(throttle: Throttle) -> None:
+def test_calls_keep_no_reference_to_their_arguments(throttle: Throttle) -> None:
     tag, cost = "a tag of its own " * 2, 2.0**20
     before = sys.getrefcount(tag), sys.getrefcount(cost)
     for _ in range(100):

@@ -48,7 +48,7 @@ def told(two: Throttle, balance: int, use: Callable[[str], Any]) -> str:
 
 
 @pytest.mark.parametrize("call", ["charge", "charge_local"])
-def test_peers_hear_of_charges_but_not_of_local_charges(nodes: Nodes, call: str) -> None:
+def test_charge_is_reported_to_peers_and_charge_local_is_not(nodes: Nodes, call: str) -> None:
     one, two = nodes
 
     def use(tag: str) -> None:
@@ -61,7 +61,7 @@ def test_peers_hear_of_charges_but_not_of_local_charges(nodes: Nodes, call: str)
 
 
 @kinds
-def test_what_a_request_owes_is_owed_everywhere(nodes: Nodes, client: type[Client]) -> None:
+def test_debt_of_a_request_counts_on_every_node(nodes: Nodes, client: type[Client]) -> None:
     costs = {"large": 3 * BURST, "small": 1}
     user = {"name": "", "kind": "large"}
     first, second = (

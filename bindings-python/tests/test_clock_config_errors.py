@@ -22,7 +22,7 @@ from dthrottle import (
 from dthrottle.errors import BY_KIND
 
 
-def test_clock_moves_by_hand() -> None:
+def test_manual_clock_moves_when_told() -> None:
     clock = ManualClock(1.5)
     clock.advance(1)
     assert clock.now() == 2.5
@@ -32,7 +32,7 @@ def test_clock_moves_by_hand() -> None:
     assert ManualClock().now() == ManualClock(start=0).now() == 0.0
 
 
-def test_clock_is_never_set_back() -> None:
+def test_setting_a_clock_back_is_an_error() -> None:
     clock = ManualClock(2)
     with pytest.raises(ArgumentError, match="set back"):
         clock.set(1)
@@ -42,7 +42,7 @@ def test_clock_is_never_set_back() -> None:
 @pytest.mark.parametrize(
     "time", [-1, -0.5, float("nan"), float("inf"), 1e300, "1", None, 10**400, 1j]
 )
-def test_clock_takes_only_times(time: Any) -> None:
+def test_invalid_time_of_a_clock_is_an_error(time: Any) -> None:
     clock = ManualClock()
     for call in (ManualClock, clock.advance, clock.set):
         with pytest.raises(ArgumentError, match="number of seconds"):
@@ -60,18 +60,18 @@ def test_throttles_share_a_clock(clock: ManualClock) -> None:
 
 
 @pytest.mark.parametrize("clock", [0, "system", ManualClock])
-def test_clock_of_a_throttle_must_be_a_clock(clock: Any) -> None:
+def test_clock_of_another_type_is_an_error(clock: Any) -> None:
     with pytest.raises(ArgumentError, match="must be a ManualClock"):
         Throttle("1/s", clock=clock)
 
 
-def test_the_system_clock_runs() -> None:
+def test_throttle_without_a_clock_uses_the_system_clock() -> None:
     throttle = Throttle("1000000/s", burst=1)
     assert throttle.allow("t")
     assert any(throttle.allow("t") for _ in range(1_000_000))
 
 
-def test_configuration_takes_what_is_like_a_dict_or_list() -> None:
+def test_configuration_accepts_any_mapping_and_tuple() -> None:
     domains: Any = MappingProxyType({"api": MappingProxyType({"rules": ({"rate": 5},)})})
     throttle = Throttle(domains=domains)
     assert [rule.limit for rule in throttle.domain("api").rules] == [5]
@@ -117,7 +117,7 @@ def test_configuration_error_names_the_field(options: dict[str, Any], field: str
     assert str(caught.value).startswith(f"{field}: ")
 
 
-def test_deep_nesting_is_an_error_and_no_crash() -> None:
+def test_deeply_nested_configuration_is_an_error() -> None:
     deep: Any = []
     for _ in range(100_000):
         deep = [deep]
@@ -128,18 +128,18 @@ def test_deep_nesting_is_an_error_and_no_crash() -> None:
 
 
 @pytest.mark.parametrize("text", [None, 5, b'rate = "1/s"', "rate = \ud800"])
-def test_toml_must_be_text(text: Any) -> None:
+def test_toml_of_another_type_is_an_error(text: Any) -> None:
     with pytest.raises(ArgumentError, match="`text` must be "):
         Throttle.from_toml(text)
 
 
 @pytest.mark.parametrize("path", [None, 5, b"dthrottle.toml", "\ud800"])
-def test_path_must_be_a_path(path: Any) -> None:
+def test_path_of_another_type_is_an_error(path: Any) -> None:
     with pytest.raises(ArgumentError, match="`path` must be "):
         Throttle.from_file(path)
 
 
-def test_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_file_is_a_file_error(tmp_path: Path) -> None:
     missing = tmp_path / "missing.toml"
     for path in (missing, str(missing), tmp_path, "nul\0"):
         with pytest.raises(FileError, match="cannot read") as caught:
@@ -147,14 +147,14 @@ def test_file_that_cannot_be_read(tmp_path: Path) -> None:
         assert isinstance(caught.value, OSError)
 
 
-def test_file_that_is_not_utf8(tmp_path: Path) -> None:
+def test_file_that_is_not_utf_8_is_a_file_error(tmp_path: Path) -> None:
     path = tmp_path / "latin1.toml"
     path.write_bytes(b"# \xe9\n")
     with pytest.raises(FileError):
         Throttle.from_file(path)
 
 
-def test_message_is_the_text_of_every_error() -> None:
+def test_every_error_class_keeps_message_field_and_line() -> None:
     for kind, error in BY_KIND.items():
         one = error("what is wrong", "field", 3)
         assert str(one) == "what is wrong"
@@ -170,7 +170,7 @@ def test_errors_can_be_pickled(kind: str) -> None:
     assert (str(other), other.field, other.line) == (str(one), one.field, one.line)
 
 
-def test_panic_is_an_exception(capfd: pytest.CaptureFixture[str]) -> None:
+def test_panic_becomes_an_internal_error(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InternalError, match=r"a bug in dthrottle.*: oops") as caught:
         native._panic("oops")
     assert isinstance(caught.value, Exception)

@@ -76,7 +76,7 @@ def test_nodes_with_different_rules_record_an_event() -> None:
         assert (one.peek("tag").limit, two.peek("tag").limit) == (BURST, BURST // 2)
 
 
-def test_nodes_hold_a_tag_to_one_bucket() -> None:
+def test_nodes_count_a_tag_in_one_bucket() -> None:
     own, other = ports(2)
     one = Throttle(RATE, burst=BURST, cluster=config(own, other))
     two = Throttle(RATE, burst=BURST, cluster=config(other, own))
@@ -126,7 +126,7 @@ def test_nodes_hold_a_tag_to_one_bucket() -> None:
         until(sees(one, "left"))
 
 
-def test_what_is_seen_does_not_change() -> None:
+def test_cluster_stats_cannot_be_changed() -> None:
     own, other = ports(2)
     with Throttle("1/s", cluster=config(own, other)) as throttle:
         seen = stats(throttle)
@@ -142,7 +142,7 @@ def test_what_is_seen_does_not_change() -> None:
         assert set(seen.counts.values()) == {0}
 
 
-def test_without_a_cluster_there_is_nothing() -> None:
+def test_throttle_without_a_cluster_has_no_cluster_stats() -> None:
     with Throttle("1/s") as throttle:
         throttle.start()
         assert throttle.cluster_stats() is None
@@ -150,7 +150,7 @@ def test_without_a_cluster_there_is_nothing() -> None:
         assert throttle.stats().unreported == 0
 
 
-def test_a_clock_moved_by_hand_starts_nothing(clock: ManualClock) -> None:
+def test_throttle_with_a_manual_clock_starts_no_exchange(clock: ManualClock) -> None:
     own, other = ports(2)
     throttle = Throttle("1/s", cluster=config(own, other), clock=clock)
     throttle.start()
@@ -158,7 +158,7 @@ def test_a_clock_moved_by_hand_starts_nothing(clock: ManualClock) -> None:
     assert stats(throttle).pid == 0
 
 
-def test_a_closed_throttle_starts_nothing() -> None:
+def test_closed_throttle_starts_no_exchange() -> None:
     own, other = ports(2)
     throttle = Throttle("1/s", cluster=config(own, other))
     throttle.close()
@@ -169,7 +169,7 @@ def test_a_closed_throttle_starts_nothing() -> None:
 
 
 @pytest.mark.parametrize("after", [-1, 2**64, 1.0, "1", None])
-def test_bad_number_of_an_event(throttle: Throttle, after: Any) -> None:
+def test_invalid_event_number_is_an_error(throttle: Throttle, after: Any) -> None:
     with pytest.raises(ArgumentError, match=r"^`after` must be an int from 0 to 2\*\*64 - 1, got"):
         throttle.events(after)
 
@@ -302,7 +302,7 @@ assert os.waitpid(listener, 0)[1] == 0
 """
 
 
-def test_forked_processes_are_one_node() -> None:
+def test_forked_processes_form_one_node() -> None:
     run(FORK, *map(str, ports(2)))
 
 
@@ -328,5 +328,5 @@ throttle.close()
 """
 
 
-def test_a_child_forked_at_once_has_a_thread_of_its_own() -> None:
+def test_child_forked_right_after_start_has_its_own_thread() -> None:
     run(FORK_AT_ONCE, *map(str, ports(1)))

@@ -28,7 +28,9 @@ def has_domains(throttle: Throttle, domains: dict[str, list[dict[str, Any]]]) ->
 
 
 @pytest.mark.parametrize("config", CONFIGS["good"], ids=lambda config: config["name"])
-def test_good_config(config: dict[str, Any], tmp_path: Path) -> None:
+def test_valid_configuration_has_the_rules_of_the_vectors(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
     path = tmp_path / "dthrottle.toml"
     path.write_text(config["toml"], "utf-8")
     has_domains(Throttle.from_toml(config["toml"]), config["domains"])
@@ -47,7 +49,7 @@ def tells(error: DthrottleError, config: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "config", [c for c in CONFIGS["bad"] if "toml" in c], ids=lambda config: config["name"]
 )
-def test_bad_toml(config: dict[str, Any]) -> None:
+def test_invalid_toml_is_an_error_with_field_and_line(config: dict[str, Any]) -> None:
     with pytest.raises(ConfigError) as caught:
         Throttle.from_toml(config["toml"])
     tells(caught.value, config)
@@ -58,7 +60,7 @@ def test_bad_toml(config: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "config", [c for c in CONFIGS["bad"] if "object" in c], ids=lambda config: config["name"]
 )
-def test_bad_object(config: dict[str, Any]) -> None:
+def test_invalid_object_is_an_error_with_its_field(config: dict[str, Any]) -> None:
     options = config["object"]
     given = {name: value for name, value in options.items() if value is not None}
     if given != options and options != {"rate": None}:
@@ -73,7 +75,7 @@ def test_bad_object(config: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", ERRORS, ids=lambda row: row["kind"])
-def test_error_table(row: dict[str, Any]) -> None:
+def test_error_class_agrees_with_the_vectors(row: dict[str, Any]) -> None:
     error = getattr(dthrottle, row["python"])
     assert BY_KIND[row["kind"]] is error
     assert error.kind == row["kind"]
@@ -81,7 +83,7 @@ def test_error_table(row: dict[str, Any]) -> None:
     assert row["python"] in dthrottle.__all__
 
 
-def test_error_table_is_whole() -> None:
+def test_every_error_kind_of_the_vectors_has_a_class() -> None:
     assert list(BY_KIND) == [row["kind"] for row in ERRORS]
 
 
@@ -98,7 +100,7 @@ def argument(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", INPUTS, ids=lambda case: case["name"])
-def test_input(case: dict[str, Any]) -> None:
+def test_call_returns_or_raises_what_the_vectors_say(case: dict[str, Any]) -> None:
     clock = ManualClock()
     throttle = Throttle("10/s", burst=10, clock=clock)
     if case.get("closed"):

@@ -46,7 +46,9 @@ def test_delayed_requests_are_spaced(client: Any, clock: ManualClock, slept: lis
 
 
 @kinds
-def test_without_a_delay_nobody_waits(client: Any, clock: ManualClock, slept: list[float]) -> None:
+def test_requests_without_max_delay_or_in_dry_run_do_not_wait(
+    client: Any, clock: ManualClock, slept: list[float]
+) -> None:
     assert client(once(clock)).statuses(3) == [200, 429, 429]
     assert client(once(clock), max_delay=3600, dry_run=True).statuses(2) == [200, 200]
     web = client(Throttle("1/s", clock=clock, dry_run=True), max_delay=1)
@@ -56,28 +58,34 @@ def test_without_a_delay_nobody_waits(client: Any, clock: ManualClock, slept: li
 
 
 @kinds
-def test_throttle_milliseconds(client: Any, clock: ManualClock, slept: list[float]) -> None:
+def test_throttle_milliseconds_delays_refusals(
+    client: Any, clock: ManualClock, slept: list[float]
+) -> None:
     web = client(once(clock), throttle_milliseconds=250)
     assert web.statuses(3) == [200, 429, 429]
     assert slept == [0.25, 0.25]
 
 
 @kinds
-def test_no_room_no_waiting(client: Any, clock: ManualClock, slept: list[float]) -> None:
+def test_max_delayed_0_delays_no_request(
+    client: Any, clock: ManualClock, slept: list[float]
+) -> None:
     web = client(once(clock), max_delay=3600, max_delayed=0, throttle_milliseconds=5)
     assert web.statuses(3) == [200, 429, 429]
     assert slept == []
 
 
 @kinds
-def test_room_is_given_back(client: Any, clock: ManualClock, slept: list[float]) -> None:
+def test_delayed_requests_do_not_use_up_max_delayed(
+    client: Any, clock: ManualClock, slept: list[float]
+) -> None:
     web = client(once(clock), max_delay=3600, max_delayed=1, throttle_milliseconds=5)
     assert web.statuses(62) == [200] * 61 + [429]
     assert len(slept) == 61
 
 
 @pytest.mark.parametrize("option", ["max_delay", "throttle_milliseconds"])
-def test_a_server_without_threads_delays_nothing(
+def test_server_without_threads_delays_no_request(
     clock: ManualClock, slept: list[float], caplog: pytest.LogCaptureFixture, option: str
 ) -> None:
     web = WsgiClient(once(clock), **{option: 3600})
@@ -91,7 +99,7 @@ def test_a_server_without_threads_delays_nothing(
     assert len(slept) == 1
 
 
-def test_threads_that_are_delayed_are_counted(
+def test_max_delayed_counts_threads_and_starts_at_zero_in_a_child(
     clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     web, asleep, wake = (
@@ -127,7 +135,7 @@ def test_threads_that_are_delayed_are_counted(
 
 
 @kinds
-def test_who_gives_up_gives_back(
+def test_interrupted_delay_refunds_the_request(
     client: Callable[..., Client], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     throttle = once(clock, 4)
@@ -201,7 +209,7 @@ def delayed(clock: ManualClock, seconds: float, connection: Connection, **option
     return throttle, middleware
 
 
-def test_a_client_that_leaves_gives_back(clock: ManualClock) -> None:
+def test_disconnect_while_delayed_refunds_the_request(clock: ManualClock) -> None:
     async def main() -> None:
         connection = Connection()
         throttle, middleware = delayed(clock, 3000, connection)
@@ -218,7 +226,7 @@ def test_a_client_that_leaves_gives_back(clock: ManualClock) -> None:
     asyncio.run(main())
 
 
-def test_what_was_sent_while_delayed_reaches_the_application(clock: ManualClock) -> None:
+def test_body_sent_while_delayed_reaches_the_application(clock: ManualClock) -> None:
     async def main() -> None:
         connection = Connection()
         _, middleware = delayed(clock, 0.2, connection)
@@ -236,7 +244,7 @@ def test_what_was_sent_while_delayed_reaches_the_application(clock: ManualClock)
     asyncio.run(main())
 
 
-def test_of_a_large_body_only_the_beginning_is_kept(
+def test_large_body_is_not_buffered_while_delayed(
     clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main() -> None:
@@ -259,7 +267,7 @@ def test_of_a_large_body_only_the_beginning_is_kept(
     asyncio.run(main())
 
 
-def test_the_loop_goes_on_while_requests_are_delayed(clock: ManualClock) -> None:
+def test_event_loop_runs_while_requests_are_delayed(clock: ManualClock) -> None:
     async def main() -> None:
         waiting, other = Connection(), Connection()
         throttle, middleware = delayed(clock, 3000, waiting)
@@ -279,7 +287,7 @@ def test_the_loop_goes_on_while_requests_are_delayed(clock: ManualClock) -> None
 
 
 @pytest.mark.parametrize("kind", ["lifespan", "websocket"])
-def test_only_http_is_throttled(clock: ManualClock, kind: str) -> None:
+def test_lifespan_and_websockets_are_not_limited(clock: ManualClock, kind: str) -> None:
     async def main() -> None:
         seen: list[Any] = []
 
@@ -297,7 +305,7 @@ def test_only_http_is_throttled(clock: ManualClock, kind: str) -> None:
     asyncio.run(main())
 
 
-def test_functions_may_be_coroutines(clock: ManualClock) -> None:
+def test_functions_of_the_application_may_be_coroutines(clock: ManualClock) -> None:
     told: list[Any] = []
 
     async def tag(_scope: Any) -> str:
@@ -320,7 +328,9 @@ def test_functions_may_be_coroutines(clock: ManualClock) -> None:
     assert (len(told), throttle.peek("t").remaining) == (1, 0)
 
 
-def test_coroutines_that_fail(clock: ManualClock, caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_coroutines_are_replaced_by_defaults(
+    clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
     async def fail(*_given: Any) -> Any:
         raise KeyError("user")
 
@@ -330,7 +340,7 @@ def test_coroutines_that_fail(clock: ManualClock, caplog: pytest.LogCaptureFixtu
     assert len(caplog.records) == 4
 
 
-def test_a_request_that_is_cancelled_before_its_delay_frees_its_place(
+def test_request_cancelled_before_its_delay_no_longer_counts_as_delayed(
     clock: ManualClock, slept: list[float]
 ) -> None:
     refused: list[Any] = []
@@ -358,7 +368,7 @@ def test_a_request_that_is_cancelled_before_its_delay_frees_its_place(
 
 
 @pytest.mark.parametrize("raised", [SystemExit, KeyError])
-def test_a_request_that_is_interrupted_before_its_delay_frees_its_place(
+def test_request_interrupted_before_its_delay_no_longer_counts_as_delayed(
     clock: ManualClock, slept: list[float], raised: type[BaseException]
 ) -> None:
     def on_refused(_environ: Any, _decision: Any) -> None:
@@ -382,7 +392,7 @@ def decided(native: Middleware) -> HttpDecision:
     return decision
 
 
-def test_a_delay_ends_once_and_a_request_is_refunded_once(clock: ManualClock) -> None:
+def test_delay_ends_once_and_request_is_refunded_once(clock: ManualClock) -> None:
     throttle = once(clock, 4)
     options = {"throttle": throttle, "cost": 2, "max_delay": 600, "skip_failed_requests": True}
     native = Middleware({**options, "max_delayed": 2})

@@ -104,7 +104,7 @@ def named(kind: Any, name: str) -> Any:
 
 
 @kinds
-def test_each_view_has_its_budget(kind: Any) -> None:
+def test_each_view_has_its_own_bucket(kind: Any) -> None:
     decorate = limit("2/hour")
     one, two = decorate(named(kind, "one")), decorate(named(kind, "two"))
     assert statuses(kind, one, 3) == [200, 200, 429]
@@ -113,14 +113,14 @@ def test_each_view_has_its_budget(kind: Any) -> None:
 
 
 @kinds
-def test_a_shared_limit_is_one_budget(kind: Any) -> None:
+def test_views_of_a_shared_limit_share_a_bucket(kind: Any) -> None:
     decorate = shared_limit("3/hour", scope="costly")
     one, two = decorate(named(kind, "one")), decorate(named(kind, "two"))
     assert statuses(kind, one, 2) + statuses(kind, two, 2) == [200, 200, 200, 429]
 
 
 @kinds
-def test_headers_decision_and_refusal(kind: Any) -> None:
+def test_view_gets_the_decision_and_responses_the_header_fields(kind: Any) -> None:
     seen: list[Any] = []
     view = limit("1/hour", on_refused=lambda request, _: seen.append(request.path))(kind.view)
     request = kind.request("/")
@@ -136,7 +136,7 @@ def test_headers_decision_and_refusal(kind: Any) -> None:
 
 
 @kinds
-def test_two_limits_tell_both(kind: Any) -> None:
+def test_responses_have_the_header_fields_of_two_limits(kind: Any) -> None:
     view = limit("5/hour")(limit("9/day")(kind.view))
     response = kind.get(view)
     policies = response.headers["RateLimit-Policy"].split(", ")
@@ -144,14 +144,14 @@ def test_two_limits_tell_both(kind: Any) -> None:
 
 
 @kinds
-def test_the_whole_site(kind: Any) -> None:
+def test_middleware_limits_the_whole_site(kind: Any) -> None:
     with site(application_limits="2/hour"):
         middleware = ThrottleMiddleware(kind.view)
         assert statuses(kind, middleware, 3) == [200, 200, 429]
 
 
 @kinds
-def test_settings_are_for_all_limits(kind: Any) -> None:
+def test_settings_apply_to_all_limits(kind: Any) -> None:
     with site(trusted_proxies=1, status=420):
         view = limit("1/hour")(kind.view)
         for host in ("203.0.113.1", "203.0.113.2"):
@@ -159,7 +159,7 @@ def test_settings_are_for_all_limits(kind: Any) -> None:
 
 
 @kinds
-def test_users(kind: Any) -> None:
+def test_tag_user_counts_users_and_addresses(kind: Any) -> None:
     alice = SimpleNamespace(is_authenticated=True, pk=1)
     bob = SimpleNamespace(is_authenticated=True, pk=2)
     nobody = SimpleNamespace(is_authenticated=False, pk=None)
@@ -169,7 +169,7 @@ def test_users(kind: Any) -> None:
 
 
 @kinds
-def test_turned_off(kind: Any) -> None:
+def test_enabled_false_turns_limits_off(kind: Any) -> None:
     view = limit("1/hour")(kind.view)
     with site(enabled=False, application_limits="1/hour"):
         assert statuses(kind, view, 2) == [200, 200]
@@ -178,12 +178,12 @@ def test_turned_off(kind: Any) -> None:
     assert statuses(kind, view, 2) == [200, 429]
 
 
-def test_turned_off_without_limits() -> None:
+def test_disabled_middleware_needs_no_limits() -> None:
     with site(enabled=False), pytest.raises(MiddlewareNotUsed):
         ThrottleMiddleware(hello)
 
 
-def test_a_class_is_counted_under_its_name() -> None:
+def test_each_class_has_its_own_bucket() -> None:
     class Base(View):  # type: ignore[misc]
         def get(self, _request: Any) -> HttpResponse:
             return HttpResponse("hello")
@@ -278,7 +278,7 @@ def test_tag_user_without_a_user_warns_once(caplog: pytest.LogCaptureFixture) ->
     assert "after AuthenticationMiddleware" in warning
 
 
-def test_a_coroutine_as_tag_needs_an_async_view() -> None:
+def test_coroutine_as_tag_of_a_sync_view_is_an_error() -> None:
     async def tag(_request: Any) -> str:
         return "a"
 
@@ -299,13 +299,13 @@ def test_a_coroutine_as_tag_needs_an_async_view() -> None:
         ({"application_limits": "1/s", "cluster": {}}, "cluster.name", "name"),
     ],
 )
-def test_wrong_settings(setting: dict[str, Any], field: str, says: str) -> None:
+def test_wrong_setting_is_an_error(setting: dict[str, Any], field: str, says: str) -> None:
     with site(**setting), pytest.raises(ConfigError, match=says) as info:
         ThrottleMiddleware(hello)
     assert info.value.field == field
 
 
-def test_names_are_allowed_where_tags_are_names() -> None:
+def test_allow_accepts_names_only_if_tags_are_names() -> None:
     alice, bob = (SimpleNamespace(pk=pk, is_authenticated=True) for pk in ("alice", "bob"))
     for web in (Sync(), Async()):
         dthrottle.django._limits.cache_clear()
@@ -322,12 +322,12 @@ def test_names_are_allowed_where_tags_are_names() -> None:
             ThrottleMiddleware(hello)
 
 
-def test_settings_that_are_no_dict() -> None:
+def test_setting_that_is_no_dict_is_an_error() -> None:
     with override_settings(DTHROTTLE="1/s"), pytest.raises(ConfigError, match="a dict"):
         ThrottleMiddleware(hello)
 
 
-def test_classes_that_are_async() -> None:
+def test_class_with_async_methods_is_limited() -> None:
     @method_decorator(limit("2/hour"), name="dispatch")
     class Hello(View):  # type: ignore[misc]
         async def get(self, _request: Any) -> HttpResponse:
@@ -339,7 +339,7 @@ def test_classes_that_are_async() -> None:
     assert "RateLimit" in answers[0]
 
 
-def test_the_limit_of_a_class_is_made_once() -> None:
+def test_limit_of_a_class_is_made_once() -> None:
     @method_decorator(limit("2/hour"), name="dispatch")
     class Hello(View):  # type: ignore[misc]
         def get(self, _request: Any) -> HttpResponse:
@@ -363,7 +363,7 @@ class AlsoCalled(Called):
     """Another one."""
 
 
-def test_views_that_are_no_functions() -> None:
+def test_callable_objects_and_partials_can_be_limited() -> None:
     def resolved(view: Any) -> Any:
         request = GET.get("/")
         request.resolver_match = SimpleNamespace(func=view)
@@ -374,12 +374,12 @@ def test_views_that_are_no_functions() -> None:
     assert [[resolved(view) for _ in range(2)] for view in views] == [[200, 429]] * 3
 
 
-def test_a_view_that_answers_nothing() -> None:
+def test_view_that_returns_none_returns_none() -> None:
     assert limit("1/hour")(lambda _request: None)(GET.get("/")) is None
 
 
 @kinds
-def test_the_response_decides_about_a_refund(kind: Any) -> None:
+def test_status_of_the_response_decides_about_a_refund(kind: Any) -> None:
     def bad(_request: Any) -> HttpResponse:
         raise RuntimeError
 

@@ -36,7 +36,7 @@ def application(**routes: Any) -> tuple[FastAPI, Client]:
     return app, Client(app)
 
 
-def test_each_route_has_its_budget() -> None:
+def test_each_route_has_its_own_bucket() -> None:
     limiter = Limiter(table=False)
     limit = limiter.limit("2/hour")
     _, web = application(one=limit, two=limit, free=None)
@@ -47,7 +47,7 @@ def test_each_route_has_its_budget() -> None:
     assert (limiter.counts.passed, limiter.counts.refused) == (6, 2)
 
 
-def test_a_route_is_its_path_not_that_of_the_request() -> None:
+def test_paths_of_one_route_share_a_bucket() -> None:
     limiter = Limiter(table=False)
     app = FastAPI()
     app.add_api_route("/item/{id}", hello, dependencies=[Depends(limiter.limit("2/hour"))])
@@ -69,20 +69,20 @@ def test_router_included_twice_counts_each_route_separately() -> None:
     assert [web.get(path).status for path in paths] == [200, 200, 429], "clients choose the tenant"
 
 
-def test_test_client_of_starlette_is_limited() -> None:
+def test_client_of_starlette_without_an_address_is_limited() -> None:
     app, _ = application(one=Limiter(table=False).limit("1/hour"))
     client = TestClient(app)
     assert [client.get("/one").status_code for _ in range(2)] == [200, 429]
 
 
-def test_a_shared_limit_is_one_budget() -> None:
+def test_routes_of_a_shared_limit_share_a_bucket() -> None:
     limiter = Limiter(table=False)
     shared = limiter.shared_limit("3/hour", scope="costly")
     _, web = application(one=shared, two=limiter.shared_limit("3/hour", scope="costly"))
     assert web.statuses(2, "/one") + web.statuses(2, "/two") == [200, 200, 200, 429]
 
 
-def test_a_whole_application_and_a_router() -> None:
+def test_application_and_router_may_have_limits() -> None:
     limiter = Limiter(table=False)
     app = FastAPI(dependencies=[Depends(limiter.shared_limit("3/hour", "all"))])
     router = APIRouter(prefix="/api", dependencies=[Depends(limiter.limit("2/hour"))])
@@ -94,7 +94,7 @@ def test_a_whole_application_and_a_router() -> None:
     assert web.statuses(1, "/else") == [429]
 
 
-def test_headers_and_refusals() -> None:
+def test_responses_have_header_fields_and_refusals_a_body() -> None:
     limiter = Limiter(table=False)
     app, web = application(one=limiter.limit("1/hour", body={"error": "slow down"}))
     first, second = web.get("/one"), web.get("/one")
@@ -111,7 +111,7 @@ def test_headers_and_refusals() -> None:
     assert third.headers["retry-after"] == "3600"
 
 
-def test_the_route_gets_the_decision() -> None:
+def test_route_can_depend_on_the_decision() -> None:
     limiter = Limiter(table=False)
     app = FastAPI()
     limit = limiter.limit("5/hour")
@@ -124,7 +124,7 @@ def test_the_route_gets_the_decision() -> None:
     assert Client(app).get("/one").body == b"4"
 
 
-def test_functions_may_be_coroutines() -> None:
+def test_functions_of_the_application_may_be_coroutines() -> None:
     async def tag(request: Request) -> str:
         await asyncio.sleep(0)
         return request.query_params.get("user", "nobody")
@@ -143,7 +143,7 @@ def test_functions_may_be_coroutines() -> None:
     assert seen == [("/one", 4)]
 
 
-def test_turned_off_and_turned_on() -> None:
+def test_enabled_turns_limits_off_and_on() -> None:
     limiter = Limiter(table=False, enabled=False)
     _, web = application(one=limiter.limit("1/hour"))
     assert web.statuses(2, "/one") == [200, 200]
@@ -151,7 +151,7 @@ def test_turned_off_and_turned_on() -> None:
     assert web.statuses(2, "/one") == [200, 429]
 
 
-def test_a_request_is_delayed(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_max_delay_delays_a_request(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     sleep = asyncio.sleep
 
@@ -166,7 +166,7 @@ def test_a_request_is_delayed(clock: ManualClock, monkeypatch: pytest.MonkeyPatc
     assert slept == pytest.approx([1.0])
 
 
-def test_a_tag_that_fails_counts_the_address() -> None:
+def test_failing_tag_function_counts_the_address() -> None:
     async def fails(_request: Request) -> str:
         raise RuntimeError
 
@@ -176,7 +176,7 @@ def test_a_tag_that_fails_counts_the_address() -> None:
     assert (limiter.counts.failed, limiter.counts.untagged) == (3, 3)
 
 
-def test_mistakes_are_found_where_they_are_written() -> None:
+def test_wrong_limit_is_an_error_when_it_is_made() -> None:
     with pytest.raises(ConfigError, match="fortnight"):
         Limiter(table=False).limit("5/fortnight")
     with pytest.raises(ConfigError, match="did you mean tag"):
@@ -185,7 +185,7 @@ def test_mistakes_are_found_where_they_are_written() -> None:
         Limiter(table=False).limit("5/minute", skip_failed_requests=True)
 
 
-def test_names_are_allowed_where_tags_are_names() -> None:
+def test_allow_accepts_names_only_if_tags_are_names() -> None:
     limiter = Limiter(table=False, allow=["alice"])
     _, web = application(one=limiter.limit("1/hour", tag=lambda _request: "alice"))
     assert web.statuses(3, "/one") == [200] * 3
@@ -195,7 +195,7 @@ def test_names_are_allowed_where_tags_are_names() -> None:
         limiter.shared_limit("1/hour", scope="all", allow=["localhost"])
 
 
-def test_websockets_pass() -> None:
+def test_websockets_are_not_limited() -> None:
     limiter = Limiter(table=False)
     app = FastAPI(dependencies=[Depends(limiter.shared_limit("1/hour", scope="all"))])
 
@@ -221,7 +221,7 @@ def test_websockets_pass() -> None:
         assert asyncio.run(connect()) == ["websocket.accept", "websocket.close"]
 
 
-def test_where_an_application_is_mounted_is_no_way_around() -> None:
+def test_mount_path_with_a_parameter_does_not_evade_a_limit() -> None:
     limiter = Limiter(table=False)
     inner = FastAPI()
     inner.add_api_route("/one", hello, dependencies=[Depends(limiter.limit("2/hour"))])
@@ -230,7 +230,7 @@ def test_where_an_application_is_mounted_is_no_way_around() -> None:
     assert [Client(app).get(f"/{n}/one").status for n in range(3)] == [200, 200, 429]
 
 
-def test_annotations_are_no_text() -> None:
+def test_annotations_of_a_dependency_are_types() -> None:
     # Earlier versions of FastAPI cannot read them otherwise.
     names = inspect.signature(Limiter(table=False).limit("1/hour")).parameters.values()
     assert not any(isinstance(name.annotation, str) for name in names)

@@ -42,7 +42,7 @@ def make(**options: Any) -> Any:
     return Limiter(table=False, **options)
 
 
-def test_each_endpoint_has_its_budget() -> None:
+def test_each_endpoint_has_its_own_bucket() -> None:
     limiter = make()
     limit = limiter.limit("2/hour")
     app = application(limiter, one=limit(hello), two=limit(hello), free=hello)
@@ -52,14 +52,14 @@ def test_each_endpoint_has_its_budget() -> None:
     assert (limiter.counts.passed, limiter.counts.refused) == (4, 2)
 
 
-def test_clients_are_apart() -> None:
+def test_each_client_has_its_own_bucket() -> None:
     limiter = make()
     app = application(limiter, one=limiter.limit("1/hour")(hello))
     for host in ("203.0.113.1", "203.0.113.2"):
         assert statuses(app, "/one", 2, environ_base={"REMOTE_ADDR": host}) == [200, 429]
 
 
-def test_a_shared_limit_is_one_budget() -> None:
+def test_routes_of_a_shared_limit_share_a_bucket() -> None:
     limiter = make()
     shared = limiter.shared_limit("3/hour", scope="costly")
     app = application(limiter, one=shared(hello), two=shared(hello))
@@ -70,7 +70,7 @@ def test_a_shared_limit_is_one_budget() -> None:
     assert statuses(app, "/three", 1) + statuses(app, "/four", 1) == [429, 200]
 
 
-def test_several_rates() -> None:
+def test_limit_with_several_rates_applies_all_of_them() -> None:
     limiter = make()
     for rate in ("2/hour; 3/day", ["2/hour", "3/day"], "2 per hour, 3 per day", "2/hour|3/day"):
         app = application(limiter, one=limiter.shared_limit(rate, str(rate))(hello))
@@ -79,7 +79,7 @@ def test_several_rates() -> None:
     assert policy == '"2/hour";q=2;w=3600, "3/day";q=3;w=86400'
 
 
-def test_default_and_application_limits() -> None:
+def test_default_limits_count_per_route_and_application_limits_together() -> None:
     limiter = make(default_limits="2/hour", application_limits="6/hour")
     app = application(
         limiter,
@@ -103,7 +103,7 @@ def hello_again() -> Callable[[], str]:
     return again
 
 
-def test_blueprints() -> None:
+def test_blueprint_can_be_limited_and_exempt() -> None:
     limiter = make(default_limits="1/hour")
     limited, free = Blueprint("limited", "shop"), Blueprint("free", "shop")
     for blueprint in (limited, free):
@@ -119,7 +119,7 @@ def test_blueprints() -> None:
     assert statuses(app, "/free/one", 3) == [200] * 3
 
 
-def test_a_limit_of_both_blueprint_and_view_is_asked_once() -> None:
+def test_equal_limits_of_blueprint_and_view_are_checked_once() -> None:
     limiter = make()
     blueprint = Blueprint("twice", "shop")
     blueprint.add_url_rule("/twice", "one", limiter.limit("4/hour")(hello))
@@ -129,7 +129,7 @@ def test_a_limit_of_both_blueprint_and_view_is_asked_once() -> None:
     assert statuses(app, "/twice", 5) == [200] * 4 + [429]
 
 
-def test_limits_of_different_methods_are_different_budgets() -> None:
+def test_limits_of_different_methods_have_separate_buckets() -> None:
     limiter = make()
     get = limiter.limit("2/hour", methods=["GET"])
     post = limiter.limit("2/hour", methods=["POST"])
@@ -139,7 +139,7 @@ def test_limits_of_different_methods_are_different_budgets() -> None:
     assert client.head("/one").status_code == 429, "it is answered by the view for GET"
 
 
-def test_two_applications() -> None:
+def test_limiter_is_disabled_for_one_of_two_applications() -> None:
     limiter = make(default_limits="1/hour")
     on, off = Flask("on"), Flask("off")
     off.config["DTHROTTLE_ENABLED"] = False
@@ -162,7 +162,7 @@ def make_shop(limiter: Any, **config: Any) -> Flask:
     return app
 
 
-def test_factory_can_make_a_second_application_after_a_request(tmp_path: Path) -> None:
+def test_factory_makes_a_second_application_after_a_request(tmp_path: Path) -> None:
     limiter = Limiter(default_limits="3/hour")
     table = {"name": "shop", "dir": str(tmp_path), "size": 1000}
     assert statuses(make_shop(limiter, table=table), "/one", 2) == [200, 200]
@@ -213,7 +213,7 @@ def test_argument_order_of_flask_limiter_is_explained() -> None:
     assert Limiter(app=app, table=False).counts.passed == 0
 
 
-def test_applications_do_not_share_the_budgets_of_their_endpoints() -> None:
+def test_endpoints_of_two_applications_have_separate_buckets() -> None:
     limiter = make(default_limits="1/hour", application_limits="9/hour")
     both = limiter.shared_limit("3/hour", scope="both")
     apps = [application(limiter, name, one=hello, two=both(hello)) for name in ("a", "b")]
@@ -222,7 +222,7 @@ def test_applications_do_not_share_the_budgets_of_their_endpoints() -> None:
     assert [statuses(app, "/two", 9)[-1] for app in apps] == [429] * 2
 
 
-def test_class_views_and_coroutines() -> None:
+def test_class_view_can_be_limited_by_method() -> None:
     limiter = make()
 
     class Item(MethodView):
@@ -240,7 +240,7 @@ def test_class_views_and_coroutines() -> None:
     assert [client.get("/item").data for _ in range(2)] == [b"get"] * 2
 
 
-def test_headers_and_refusals() -> None:
+def test_responses_have_header_fields_and_refusals_a_body() -> None:
     limiter = make(default_limits="1/hour", body={"error": "slow down"})
     client = application(limiter, one=hello).test_client()
     first, second = client.get("/one"), client.get("/one")
@@ -250,7 +250,7 @@ def test_headers_and_refusals() -> None:
     assert second.headers["Retry-After"] == "3600"
 
 
-def test_a_handler_answers_in_its_own_words() -> None:
+def test_error_handler_can_write_the_refusal() -> None:
     limiter = make(default_limits="1/hour", application_limits="100/hour")
     app = application(limiter, one=hello)
 
@@ -268,7 +268,7 @@ def test_a_handler_answers_in_its_own_words() -> None:
     assert [field.split(";")[0] for field in fields] == ['"100/hour"', '"1/hour"']
 
 
-def test_functions_get_the_request() -> None:
+def test_functions_of_the_application_receive_the_request() -> None:
     limiter = make(
         tag=lambda request: request.args["user"],
         cost=lambda request: int(request.args.get("n", 1)),
@@ -281,7 +281,7 @@ def test_functions_get_the_request() -> None:
     assert seen == [("/one", 3)]
 
 
-def test_the_view_finds_the_decision() -> None:
+def test_view_finds_the_decision_in_the_environ() -> None:
     limiter = Limiter(table=False)
 
     @limiter.limit("5/hour")
@@ -291,7 +291,7 @@ def test_the_view_finds_the_decision() -> None:
     assert application(limiter, one=view).test_client().get("/one").data == b"4"
 
 
-def test_a_domain_of_the_application(clock: ManualClock) -> None:
+def test_limit_may_be_a_domain_of_the_application(clock: ManualClock) -> None:
     throttle = Throttle(domains={"login": {"rate": "1/s", "burst": 2}}, clock=clock)
     limiter = make()
     app = application(limiter, one=limiter.shared_limit(throttle.domain("login"), "a")(hello))
@@ -300,7 +300,7 @@ def test_a_domain_of_the_application(clock: ManualClock) -> None:
     assert statuses(app, "/one", 2) == [200, 429]
 
 
-def test_configuration() -> None:
+def test_options_may_be_in_the_configuration_of_the_application() -> None:
     limiter = make(status=420)
     app = Flask("shop")
     app.config.from_mapping(
@@ -318,7 +318,7 @@ def test_configuration() -> None:
     assert statuses(app, "/one", 2) == [200, 200]
 
 
-def test_many_limits_are_one_throttle(caplog: pytest.LogCaptureFixture) -> None:
+def test_many_limits_share_one_throttle(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "dthrottle")
     limiter = make()
     views = {f"v{n}": limiter.limit(f"{n + 1}/hour")(hello) for n in range(20)}
@@ -350,7 +350,7 @@ def test_many_limits_are_one_throttle(caplog: pytest.LogCaptureFixture) -> None:
         (lambda: make(cluster={"nam": "a"}), "cluster.nam", "name"),
     ],
 )
-def test_mistakes_are_found_where_they_are_written(wrong: Any, field: str, says: str) -> None:
+def test_wrong_limit_is_an_error_when_it_is_made(wrong: Any, field: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says) as info:
         wrong()
     assert info.value.field == field
@@ -360,7 +360,7 @@ def by_query(request: Any) -> str:
     return str(request.args["user"])
 
 
-def test_names_are_allowed_where_tags_are_names() -> None:
+def test_allow_accepts_names_only_if_tags_are_names() -> None:
     limiter = make(allow=["alice"])
     app = application(limiter, one=limiter.limit("1/hour", tag=by_query)(hello))
     assert statuses(app, "/one?user=alice", 3) == [200] * 3
@@ -370,7 +370,7 @@ def test_names_are_allowed_where_tags_are_names() -> None:
     limiter.limit("1/hour", allow=["127.0.0.1", b"alice"])
 
 
-def test_names_are_judged_when_the_application_has_said_all() -> None:
+def test_names_in_allow_are_checked_with_the_configuration_of_the_application() -> None:
     limiter = make(allow=["alice"], default_limits="1/hour")
     app = Flask("shop")
     with pytest.raises(ConfigError, match=r'^allow: must be .* got "alice"$'):
@@ -382,7 +382,7 @@ def test_names_are_judged_when_the_application_has_said_all() -> None:
     assert statuses(app, "/one?user=bob", 2) == [200, 429]
 
 
-def test_names_in_the_configuration() -> None:
+def test_wrong_configuration_of_one_application_does_not_affect_another() -> None:
     limiter = make()
     view = limiter.limit("1/hour")(hello)
     app = Flask("shop")
@@ -393,7 +393,7 @@ def test_names_in_the_configuration() -> None:
     assert statuses(application(limiter, one=view), "/one", 2) == [200, 429]
 
 
-def test_a_limit_that_was_refused_is_not_looked_at_again() -> None:
+def test_wrong_limit_is_not_checked_again_by_init_app() -> None:
     limiter = make()
     with pytest.raises(ConfigError):
         limiter.limit("nonsense")
@@ -402,7 +402,7 @@ def test_a_limit_that_was_refused_is_not_looked_at_again() -> None:
     limiter.init_app(app)
 
 
-def test_a_limiter_that_no_application_has_fails_no_request() -> None:
+def test_limiter_without_init_app_still_limits() -> None:
     limiter = make(allow=["alice"])
     app = Flask("shop")
     app.testing = True
@@ -410,21 +410,21 @@ def test_a_limiter_that_no_application_has_fails_no_request() -> None:
     assert statuses(app, "/one", 2) == [200, 429]
 
 
-def test_mistakes_in_the_configuration() -> None:
+def test_unknown_configuration_key_is_an_error() -> None:
     app = Flask("shop")
     app.config["DTHROTTLE_DEFAULT_LIMIT"] = "5/minute"
     with pytest.raises(ConfigError, match="did you mean default_limits"):
         make().init_app(app)
 
 
-def test_a_tag_that_fails_counts_the_address() -> None:
+def test_failing_tag_function_counts_the_address() -> None:
     limiter = make(default_limits="1/hour", tag=lambda request: request.args["user"])
     app = application(limiter, one=lambda: Response("hello"))
     assert statuses(app, "/one", 3) == [200, 429, 429]
     assert (limiter.counts.failed, limiter.counts.untagged) == (3, 3)
 
 
-def test_blueprints_are_known_wherever_they_are() -> None:
+def test_nested_and_renamed_blueprints_keep_their_limits() -> None:
     limiter = make(default_limits="3/hour")
     app = application(limiter)
     limited, free = (Blueprint(name, name, url_prefix=f"/{name}") for name in ("limited", "free"))
@@ -442,7 +442,7 @@ def test_blueprints_are_known_wherever_they_are() -> None:
     assert statuses(app, "/outer/free/", 5) == [200] * 5
 
 
-def test_requests_in_one_context_are_told_apart() -> None:
+def test_requests_in_one_application_context_are_separate() -> None:
     limiter = make()
     app = application(limiter, one=limiter.limit("1/hour")(hello), free=hello)
     with app.app_context():
@@ -452,14 +452,14 @@ def test_requests_in_one_context_are_told_apart() -> None:
     assert "Retry-After" not in headers
 
 
-def test_a_wrong_table_is_found_at_once() -> None:
+def test_wrong_table_is_an_error_when_the_limiter_is_made() -> None:
     for table, field in (("a/b", "table.name"), ({"nmae": "a"}, "table.nmae")):
         with pytest.raises(ConfigError) as raised:
             Limiter(table=table)  # type: ignore[arg-type]
         assert raised.value.field == field
 
 
-def test_a_table_that_cannot_be_opened_lets_requests_pass(
+def test_unusable_table_is_replaced_by_a_private_one(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     Throttle("1/s", table={"name": "broken", "dir": str(tmp_path)})
@@ -472,7 +472,7 @@ def test_a_table_that_cannot_be_opened_lets_requests_pass(
     assert len([record for record in caplog.records if "cannot open" in record.message]) == 1
 
 
-def test_a_limit_opens_once() -> None:
+def test_concurrent_first_requests_share_one_bucket() -> None:
     limiter = make()
     limits = [limiter.limit("5/hour")(hello) for _ in range(20)]
     app = application(limiter, **{f"view{n}": view for n, view in enumerate(limits)})
@@ -488,7 +488,7 @@ def test_a_limit_opens_once() -> None:
         assert [answer.result() for answer in answers].count(200) == 5
 
 
-def test_a_child_forked_while_a_limit_opens_answers() -> None:
+def test_child_forked_while_a_limit_opens_still_works() -> None:
     for _ in range(20):
         limiter = make()
         app = application(limiter, one=limiter.limit("5/hour")(hello))
@@ -502,7 +502,7 @@ def test_a_child_forked_while_a_limit_opens_answers() -> None:
         assert os.waitpid(child, 0)[1] == 0
 
 
-def test_the_response_decides_about_a_refund() -> None:
+def test_status_of_the_response_decides_about_a_refund() -> None:
     limiter = make()
     limit = limiter.limit("1/hour", skip_failed_requests=True)
     app = application(limiter, good=limit(hello), bad=limit(lambda: Response("no", 500)))
@@ -510,7 +510,7 @@ def test_the_response_decides_about_a_refund() -> None:
     assert statuses(app, "/bad", 2) == [500, 500]
 
 
-def test_counts_outlive_the_next_application() -> None:
+def test_counts_are_kept_when_another_application_is_made() -> None:
     limiter = make()
     app = application(limiter, one=limiter.limit("1/hour")(hello))
     assert statuses(app, "/one", 2) == [200, 429]
@@ -518,7 +518,7 @@ def test_counts_outlive_the_next_application() -> None:
     assert (limiter.counts.passed, limiter.counts.refused) == (1, 1)
 
 
-def test_a_request_whose_wait_is_interrupted_is_refunded_once(
+def test_request_interrupted_while_delayed_is_refunded_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def interrupted(_seconds: float) -> None:
@@ -537,6 +537,6 @@ def test_a_request_whose_wait_is_interrupted_is_refunded_once(
 
 
 @pytest.mark.parametrize("rules", [5, None, "1/s", {"a": 1}])
-def test_rules_of_a_limit_that_are_no_list_are_a_configuration_error(rules: Any) -> None:
+def test_limit_with_rules_that_are_no_list_is_an_error(rules: Any) -> None:
     with pytest.raises(ConfigError):
         make().limit({"rules": rules})

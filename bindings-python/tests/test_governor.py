@@ -36,7 +36,7 @@ class Document:
 
 @pytest.mark.parametrize("velocity", [0.1, 0.5, 1.25, 3, 300, 1000])
 @pytest.mark.parametrize("limit", [1, 2, 20])
-def test_the_arithmetic_is_that_of_the_document(
+def test_counts_follow_the_formula_of_the_specification(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, limit: int, velocity: float
 ) -> None:
     caplog.set_level(logging.ERROR, "dthrottle.governor")
@@ -66,7 +66,7 @@ def test_the_arithmetic_is_that_of_the_document(
 
 @pytest.mark.parametrize("velocity", [0, 0.001, 0.1, 0.7, 3, 300])
 @pytest.mark.parametrize("limit", [0, 0.5, 0.999999, 1.25, 2.5, 3.3333333333333335, 7.5])
-def test_fractional_limits_and_a_velocity_of_0_are_exact(
+def test_fractional_limits_and_velocity_0_are_exact(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, limit: float, velocity: float
 ) -> None:
     caplog.set_level(logging.ERROR, "dthrottle.governor")
@@ -91,7 +91,7 @@ def test_fractional_limits_and_a_velocity_of_0_are_exact(
     assert (cut > 0) is (velocity > 0 and limit > 1)
 
 
-def test_a_limit_below_1_refuses_everyone(
+def test_limit_below_1_refuses_every_request(
     tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     rates = [rate("none", 0, route="/0"), rate("half", 0.5, route="/half")]
@@ -111,7 +111,7 @@ def test_a_limit_below_1_refuses_everyone(
     assert "Hit limit of 0.5 per sec." in caplog.messages[2]
 
 
-def test_a_velocity_of_0_never_drains(tmp_path: Path, clock: ManualClock) -> None:
+def test_velocity_0_never_drains_a_count(tmp_path: Path, clock: ManualClock) -> None:
     web = GovernorClient(write(tmp_path, [rate(limit=2.9, velocity=0)]), clock)
     assert web.statuses(2) == [200, 200]
     clock.advance(10 * 365 * 86_400)
@@ -120,9 +120,7 @@ def test_a_velocity_of_0_never_drains(tmp_path: Path, clock: ManualClock) -> Non
     assert "retry-after" not in answer.headers, "there is no such time"
 
 
-def test_retry_after_is_when_a_fractional_limit_admits_again(
-    tmp_path: Path, clock: ManualClock
-) -> None:
+def test_retry_after_is_exact_for_fractional_limits(tmp_path: Path, clock: ManualClock) -> None:
     web = GovernorClient(write(tmp_path, [rate(limit=1.75, velocity=0.1)]), clock)
     assert web.statuses(1) == [200]
     # The count is 2 now, and may be 0.75: that takes 12.5 s.
@@ -131,7 +129,7 @@ def test_retry_after_is_when_a_fractional_limit_admits_again(
     assert web.statuses(2) == [200, 429]
 
 
-def test_the_first_request_counts_one(tmp_path: Path, clock: ManualClock) -> None:
+def test_first_request_counts_one(tmp_path: Path, clock: ManualClock) -> None:
     web = GovernorClient(write(tmp_path, [rate(limit=3)]), clock)
     assert web.statuses(5) == [200, 200, 200, 429, 429]
     clock.advance(2)  # the count is 5 - 2 + 1
@@ -142,7 +140,7 @@ def test_the_first_request_counts_one(tmp_path: Path, clock: ManualClock) -> Non
     assert web.statuses(3) == [200, 200, 429]
 
 
-def test_who_hammers_stays_refused(tmp_path: Path, clock: ManualClock) -> None:
+def test_client_that_keeps_sending_stays_refused(tmp_path: Path, clock: ManualClock) -> None:
     web = GovernorClient(write(tmp_path, [rate(limit=2)]), clock)
     statuses = []
     for _ in range(50):
@@ -152,7 +150,7 @@ def test_who_hammers_stays_refused(tmp_path: Path, clock: ManualClock) -> None:
     assert set(statuses[5:]) == {429}
 
 
-def test_rates_of_projects_come_first(tmp_path: Path, clock: ManualClock) -> None:
+def test_rates_of_a_project_precede_general_rates(tmp_path: Path, clock: ManualClock) -> None:
     general = [rate("writes", 1, route="/v1/.*", methods=["PUT", "post"]), rate("all", 3)]
     of_project = [
         rate("big writes", 2, project="big", methods=["PUT"]),
@@ -195,14 +193,14 @@ def test_rates_of_projects_come_first(tmp_path: Path, clock: ManualClock) -> Non
         (r"/(?!private).*", "/private", False),
     ],
 )
-def test_routes_match_the_whole_path(
+def test_route_must_match_the_whole_path(
     tmp_path: Path, clock: ManualClock, route: str, path: str, matches: bool
 ) -> None:
     web = GovernorClient(write(tmp_path, [rate(limit=1, route=route)]), clock)
     assert web.statuses(2, path) == [200, 429 if matches else 200]
 
 
-def test_methods_match(tmp_path: Path, clock: ManualClock) -> None:
+def test_rate_applies_only_to_its_methods(tmp_path: Path, clock: ManualClock) -> None:
     web = GovernorClient(write(tmp_path, [rate(limit=1, methods=["GET", "delete"])]), clock)
     assert web.statuses(3, method="PUT") == [200] * 3
     assert web.made.counts.unmatched == 3
@@ -213,7 +211,7 @@ def test_methods_match(tmp_path: Path, clock: ManualClock) -> None:
 
 
 @pytest.mark.parametrize("methods", [[], "GET", ""])
-def test_methods_that_match_no_request(
+def test_empty_or_text_methods_match_no_request(
     tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture, methods: Any
 ) -> None:
     """The original makes a set of them: of nothing, or of the letters of a text."""
@@ -224,7 +222,7 @@ def test_methods_that_match_no_request(
     assert said is (methods == "GET")
 
 
-def test_equal_names_are_kept_apart(tmp_path: Path, clock: ManualClock) -> None:
+def test_rates_with_equal_names_count_separately(tmp_path: Path, clock: ManualClock) -> None:
     general = [rate("a", 1, route="/1"), rate("a", 1, route="/2"), rate("a (2)", 1, route="/3")]
     of_project = [rate("a", 1, project="p", route=f"/{number}") for number in (4, 5)]
     of_project += [rate("a", 1, project="q"), rate("a", 2, project="p", route="/6")]
@@ -235,7 +233,7 @@ def test_equal_names_are_kept_apart(tmp_path: Path, clock: ManualClock) -> None:
     assert web.statuses(2, project="q") == [200, 429]
 
 
-def test_many_projects(tmp_path: Path, clock: ManualClock) -> None:
+def test_thousands_of_projects_can_have_rates(tmp_path: Path, clock: ManualClock) -> None:
     of_project = [rate(f"of {n}", 1 + n % 3, n % 7 + 1, project=str(n)) for n in range(5000)]
     web = GovernorClient(write(tmp_path, [rate("all", 9)], of_project), clock)
     for number in (0, 1, 2, 4999):
@@ -246,7 +244,7 @@ def test_many_projects(tmp_path: Path, clock: ManualClock) -> None:
         GovernorClient(write(tmp_path, (), different), clock)
 
 
-def test_without_a_project(tmp_path: Path, clock: ManualClock) -> None:
+def test_request_without_a_project_id_gets_400(tmp_path: Path, clock: ManualClock) -> None:
     web = GovernorClient(write(tmp_path, [rate(route="/v1")]), clock)
     for path in ("/v1", "/no/rate"):
         answer = web.get(path, None)
@@ -254,9 +252,7 @@ def test_without_a_project(tmp_path: Path, clock: ManualClock) -> None:
     assert web.made.counts.without_project == 2
 
 
-def test_an_empty_project_id_is_a_project_like_any_other(
-    tmp_path: Path, clock: ManualClock
-) -> None:
+def test_empty_project_id_is_counted_as_a_project(tmp_path: Path, clock: ManualClock) -> None:
     web = GovernorClient(write(tmp_path, [rate(limit=2)]), clock)
     assert [web.get(project=project).status for project in ("", "  ", "")] == [200, 200, 429]
     assert web.statuses(1, project="p") == [200]
@@ -266,7 +262,7 @@ def test_an_empty_project_id_is_a_project_like_any_other(
     assert own.statuses(2, project="p") == [200, 200]
 
 
-def test_projects_of_any_letters(tmp_path: Path, clock: ManualClock) -> None:
+def test_project_id_may_have_any_letters(tmp_path: Path, clock: ManualClock) -> None:
     # The last byte of à and Å is a blank in latin-1.
     of_project = [rate("own", 2, project=project) for project in ("größe", "voilà", "Å")]
     path = write(tmp_path, [rate(limit=1)], of_project)
@@ -278,7 +274,7 @@ def test_projects_of_any_letters(tmp_path: Path, clock: ManualClock) -> None:
     assert web.statuses(2, project="x" * 100_000) == [200, 429]
 
 
-def test_a_refusal(tmp_path: Path, clock: ManualClock) -> None:
+def test_refusal_has_an_empty_body_and_header_fields(tmp_path: Path, clock: ManualClock) -> None:
     web = GovernorClient(write(tmp_path, [rate('al"l', 2, 0.5)]), clock)
     first, _, last = [web.get() for _ in range(3)]
     assert (first.status, first.body, first.headers["x-app"]) == (200, b"hello", "1")
@@ -308,7 +304,9 @@ def test_a_refusal(tmp_path: Path, clock: ManualClock) -> None:
         ("draft-7", {"ratelimit", "ratelimit-policy"}),
     ],
 )
-def test_headers(tmp_path: Path, clock: ManualClock, kind: Any, names: set[str]) -> None:
+def test_headers_option_selects_the_header_fields(
+    tmp_path: Path, clock: ManualClock, kind: Any, names: set[str]
+) -> None:
     web = GovernorClient(write(tmp_path, [rate(limit=1)]), clock, headers=kind)
     assert set(web.get().headers) == {"content-type", "x-app"} | names
     more = names | {"retry-after"} if names else set()
@@ -316,7 +314,7 @@ def test_headers(tmp_path: Path, clock: ManualClock, kind: Any, names: set[str])
 
 
 @pytest.mark.parametrize(("kind", "count"), [("standard", 2), ("draft-6", 1)])
-def test_a_throttle_inside(tmp_path: Path, kind: Any, count: int) -> None:
+def test_header_fields_of_two_governors_are_merged(tmp_path: Path, kind: Any, count: int) -> None:
     path = write(tmp_path, [rate(limit=9)])
     inner = wrap(hello, path, headers=kind, clock=ManualClock())
     outer = wrap(inner, path, headers=kind, clock=ManualClock())
@@ -326,7 +324,7 @@ def test_a_throttle_inside(tmp_path: Path, kind: Any, count: int) -> None:
     assert [name for name, _ in pairs].count("RateLimit-Policy") == count
 
 
-def test_the_application_fails(tmp_path: Path, clock: ManualClock) -> None:
+def test_exception_of_the_application_is_passed_on(tmp_path: Path, clock: ManualClock) -> None:
     def app(_environ: Any, start_response: Any) -> list[bytes]:
         start_response("500 No", [], (ValueError, ValueError("no"), None))
         raise KeyError("mine")
@@ -340,7 +338,7 @@ def test_the_application_fails(tmp_path: Path, clock: ManualClock) -> None:
     assert governor.counts.failed == 0
 
 
-def test_it_sleeps_before_it_refuses(
+def test_refusal_is_sent_after_throttle_milliseconds(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
@@ -354,7 +352,7 @@ def test_it_sleeps_before_it_refuses(
     assert slept == [0.005, 0.005]
 
 
-def test_the_line_that_people_look_for(
+def test_log_line_of_a_refusal_is_that_of_the_original(
     tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     web = GovernorClient(write(tmp_path, [rate("each", 1.0)]), clock)
@@ -378,7 +376,7 @@ def test_the_line_that_people_look_for(
         ("x" * 300, "x" * 200 + "..."),
     ],
 )
-def test_projects_do_not_write_lines(
+def test_control_characters_of_a_project_id_are_escaped_in_the_log(
     tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture, project: str, shown: str
 ) -> None:
     web = GovernorClient(write(tmp_path, [rate(limit=1)]), clock)
@@ -388,7 +386,7 @@ def test_projects_do_not_write_lines(
     assert "\n" not in caplog.messages[0]
 
 
-def test_a_failing_throttle_lets_requests_pass(
+def test_failing_throttle_passes_requests(
     tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken:
@@ -405,7 +403,7 @@ def test_a_failing_throttle_lets_requests_pass(
     assert "broken" in caplog.text
 
 
-def test_a_failing_log_lets_requests_pass(tmp_path: Path, clock: ManualClock) -> None:
+def test_failing_logger_passes_requests(tmp_path: Path, clock: ManualClock) -> None:
     class Refuse(logging.Filter):
         def filter(self, record: logging.LogRecord) -> bool:
             if record.levelno == logging.WARNING:
@@ -430,17 +428,19 @@ def test_a_failing_log_lets_requests_pass(tmp_path: Path, clock: ManualClock) ->
         ({"xyzzy": False}, "known are: headers, table"),
     ],
 )
-def test_wrong_options(tmp_path: Path, options: Any, says: str) -> None:
+def test_wrong_option_is_an_error(tmp_path: Path, options: Any, says: str) -> None:
     with pytest.raises(ConfigError, match=says) as caught:
         wrap(hello, write(tmp_path, [rate()]), **options)
     assert next(iter(options)) in (caught.value.field or "")
 
 
-def test_options_are_these() -> None:
+def test_options_have_the_documented_names() -> None:
     assert set(Options.__annotations__) == {"headers", "table", "cluster", "logger", "clock"}
 
 
-def test_what_shares_the_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_log_says_which_processes_share_the_counts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
     named: Any = {"name": "gov", "dir": str(tmp_path), "size": 1000}
     with_redis = write(tmp_path, [rate(limit=1)])
@@ -465,7 +465,9 @@ def test_what_shares_the_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture
     assert GovernorClient(with_redis, table=named).statuses(1) == [429], "one table"
 
 
-def test_two_governors_in_one_table(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_governors_with_different_rates_in_one_table_cause_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     table: Any = {"name": f"two{random.getrandbits(40)}", "dir": str(tmp_path), "size": 1000}
     path = write(tmp_path, [rate(limit=1)])
     clients = [GovernorClient(path, table=table) for _ in range(2)]

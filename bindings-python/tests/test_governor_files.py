@@ -67,7 +67,9 @@ def bad(folder: Path, *given: Any, **more: Any) -> ConfigError:
 
 
 @pytest.mark.parametrize("disable", ["False", "True"])
-def test_the_example_of_the_document(tmp_path: Path, disable: str) -> None:
+def test_example_of_the_specification_limits_requests_and_configures_logging(
+    tmp_path: Path, disable: str
+) -> None:
     (tmp_path / ".eom").mkdir()
     ini = DOCUMENT.format(folder=tmp_path, disable=disable)
     write(tmp_path / ".eom", [rate("each", 2, 0.001)], [rate("own", 3, 0.001, project="big")])
@@ -93,7 +95,7 @@ def test_the_example_of_the_document(tmp_path: Path, disable: str) -> None:
     ]
 
 
-def test_a_config_that_is_there_already(tmp_path: Path, clock: ManualClock) -> None:
+def test_config_may_be_a_path_a_parser_or_a_dict(tmp_path: Path, clock: ManualClock) -> None:
     path = write(tmp_path, [rate(limit=1)])
     parser = configparser.ConfigParser(interpolation=None)
     parser["eom:governor"] = {"rates_file": str(tmp_path / "governor.json")}
@@ -111,7 +113,7 @@ def test_a_config_that_is_there_already(tmp_path: Path, clock: ManualClock) -> N
         ("governor_project.json", "/no/such/file", "/no/such/file is not there"),
     ],
 )
-def test_without_rates_of_projects(
+def test_missing_project_rates_cause_a_warning(
     tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture,
     old: str, new: str, warns: str,
 ) -> None:  # fmt: skip
@@ -123,7 +125,7 @@ def test_without_rates_of_projects(
 
 
 @pytest.mark.parametrize("key", ["rates_file", "project_rates_file", "log_config_file"])
-def test_files_that_cannot_be_read(tmp_path: Path, key: str) -> None:
+def test_unreadable_file_is_an_error_with_its_key(tmp_path: Path, key: str) -> None:
     ini = f"[eom:governor]\nrates_file = governor.json\n{key} = {tmp_path}\n"
     with pytest.raises(FileError, match=f"{key}: .* cannot be read: Is a directory") as caught:
         GovernorClient(write(tmp_path, [rate()], ini=ini), ManualClock())
@@ -131,7 +133,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["rates_file", "log_config_file"])
-def test_files_that_are_not_there(tmp_path: Path, key: str) -> None:
+def test_missing_file_is_an_error(tmp_path: Path, key: str) -> None:
     ini = f"[eom:governor]\nrates_file = governor.json\n{key} = none.json\n"
     with pytest.raises(FileError, match=r"none\.json cannot be read: No such file"):
         GovernorClient(write(tmp_path, [rate()], ini=ini), ManualClock())
@@ -139,13 +141,13 @@ def test_files_that_are_not_there(tmp_path: Path, key: str) -> None:
         GovernorClient(tmp_path / "none.conf")
 
 
-def test_an_empty_file_of_rates_limits_nobody(tmp_path: Path, clock: ManualClock) -> None:
+def test_empty_rates_file_limits_no_request(tmp_path: Path, clock: ManualClock) -> None:
     web = GovernorClient(write(tmp_path), clock)
     assert web.statuses(3) == [200] * 3
     assert web.get(project=None).status == 400
 
 
-def test_spellings_of_ini(tmp_path: Path, clock: ManualClock) -> None:
+def test_ini_file_may_have_comments_quotes_and_colons(tmp_path: Path, clock: ManualClock) -> None:
     ini = (
         "\ufeff# comment\n[eom:auth]\nkey : 5\n[eom:governor]\nrates_file: 'none.json'\n"
         '; another\nrates_file = "governor.json"\nproject_rates_file = governor_project.json\n'
@@ -177,7 +179,9 @@ def test_spellings_of_ini(tmp_path: Path, clock: ManualClock) -> None:
          "governor.json does not configure logging: "),
     ],
 )  # fmt: skip
-def test_wrong_ini(tmp_path: Path, ini: str, line: int | None, field: str, says: str) -> None:
+def test_wrong_ini_file_is_an_error_with_line_and_field(
+    tmp_path: Path, ini: str, line: int | None, field: str, says: str
+) -> None:
     error = bad(tmp_path, ini=ini)
     assert (error.line, error.field) == (line, field)
     assert re.search(says, str(error))
@@ -187,13 +191,13 @@ def test_wrong_ini(tmp_path: Path, ini: str, line: int | None, field: str, says:
 @pytest.mark.parametrize(
     "config", [None, 5, "", b"a", {"eom:governor": 5}, {}, {"eom:governor": {}}]
 )
-def test_what_is_no_config(config: Any) -> None:
+def test_config_of_another_type_is_an_error(config: Any) -> None:
     with pytest.raises(ConfigError, match="config") as caught:
         GovernorClient(config)
     assert caught.value.field in ("config", "eom:governor", "rates_file")
 
 
-def test_ini_must_be_utf_8(tmp_path: Path) -> None:
+def test_ini_file_that_is_not_utf_8_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path)
     path.write_bytes(b"[eom:governor]\nrates_file = \xff\n")
     with pytest.raises(ConfigError, match="must be UTF-8"):
@@ -239,7 +243,9 @@ WRONG: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("field", "value", "says"), WRONG)
-def test_wrong_rates(tmp_path: Path, field: str, value: Any, says: str) -> None:
+def test_wrong_value_of_a_rate_is_an_error_with_line_and_field(
+    tmp_path: Path, field: str, value: Any, says: str
+) -> None:
     rates = [rate("first", project="p"), rate("second", project="p"), rate(project="p")]
     rates[1][field] = value
     error = bad(tmp_path, [], rates)
@@ -254,7 +260,7 @@ def test_wrong_rates(tmp_path: Path, field: str, value: Any, says: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["name", "limit", "drain_velocity", "project"])
-def test_missing_fields(tmp_path: Path, field: str) -> None:
+def test_missing_field_of_a_rate_is_an_error(tmp_path: Path, field: str) -> None:
     entry = rate(project="p")
     del entry[field]
     error = bad(tmp_path, [], [rate(project="p"), entry])
@@ -276,7 +282,9 @@ def test_missing_fields(tmp_path: Path, field: str) -> None:
         ('[{"name": "[,{", "limit": 1, "drain_velocity": 1, "project": "p"},\n\n\n [], 5]', 4, "rate 2: must be an object"),
     ],
 )  # fmt: skip
-def test_broken_json(tmp_path: Path, text: str, line: int | None, says: str) -> None:
+def test_invalid_json_is_an_error_with_its_line(
+    tmp_path: Path, text: str, line: int | None, says: str
+) -> None:
     for name in ("governor.json", "governor_project.json"):
         files: list[Any] = [text] if name == "governor.json" else [[], text]
         error = bad(tmp_path, *files)
@@ -285,14 +293,14 @@ def test_broken_json(tmp_path: Path, text: str, line: int | None, says: str) -> 
         assert str(error).startswith(str(tmp_path / name))
 
 
-def test_json_must_be_utf_8(tmp_path: Path) -> None:
+def test_json_file_that_is_not_utf_8_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path)
     (tmp_path / "governor.json").write_bytes(b'[{"name": "\xff"}]')
     with pytest.raises(ConfigError, match=r"governor\.json: must be UTF-8"):
         GovernorClient(path)
 
 
-def test_what_is_strange_but_harmless_is_said(
+def test_unknown_names_cause_warnings(
     tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     rates = [rate("a", 2.5, comment="old", project="p", route=None, methods=None)]

@@ -44,7 +44,7 @@ def retry_after(throttle: Throttle) -> int:
     return decided.retry_after
 
 
-def test_standard(throttle: Throttle) -> None:
+def test_standard_fields_have_policy_and_remaining_units(throttle: Throttle) -> None:
     decision = throttle.check("t", 3)
     written = fields("standard", throttle, decision)
     assert set(written) == {"RateLimit", "RateLimit-Policy"}
@@ -52,7 +52,7 @@ def test_standard(throttle: Throttle) -> None:
     assert parsed(written["RateLimit"]) == [("rule1", {"r": 7, "t": 1})]
 
 
-def test_standard_when_refused(clock: ManualClock) -> None:
+def test_standard_fields_of_a_refusal_have_zero_remaining(clock: ManualClock) -> None:
     throttle = Throttle("1/minute", burst=5, clock=clock)
     throttle.check("t", 5)
     clock.advance(1.5)
@@ -62,7 +62,7 @@ def test_standard_when_refused(clock: ManualClock) -> None:
     assert parsed(written["RateLimit-Policy"]) == [("rule1", {"q": 5, "w": 300})]
 
 
-def test_time_until_there_is_more_is_never_too_early(clock: ManualClock) -> None:
+def test_reset_time_is_never_too_early(clock: ManualClock) -> None:
     throttle = Throttle("1 per 100 s", burst=7, clock=clock)
     for step in (0.0, 0.5, 130.0, 33.3, 250.0, 1.0, 99.0, 18.25):
         clock.advance(step)
@@ -74,14 +74,14 @@ def test_time_until_there_is_more_is_never_too_early(clock: ManualClock) -> None
             assert throttle.peek("t").remaining > decision.remaining
 
 
-def test_of_several_rules_the_one_that_decided_speaks(clock: ManualClock) -> None:
+def test_fields_show_the_rule_with_the_fewest_units(clock: ManualClock) -> None:
     rules: Any = [{"name": "second", "rate": "9/s"}, {"name": "minute", "rate": "5/minute"}]
     throttle = Throttle(rules=rules, clock=clock)
     written = fields("standard", throttle, throttle.check("t"))
     assert parsed(written["RateLimit"]) == [("minute", {"r": 4, "t": 12})]
 
 
-def test_a_rule_that_fills_fast_is_not_blamed_for_one_that_fills_slowly(clock: ManualClock) -> None:
+def test_fields_show_the_deciding_rule_although_another_fills_slower(clock: ManualClock) -> None:
     rules: Any = [{"name": "second", "rate": "2/s"}, {"name": "day", "rate": "1000/day"}]
     throttle = Throttle(rules=rules, clock=clock)
     written = fields("standard", throttle, throttle.check("t"))
@@ -92,7 +92,7 @@ def test_a_rule_that_fills_fast_is_not_blamed_for_one_that_fills_slowly(clock: M
     assert parsed(written["RateLimit"]) == [("second", {"r": 1, "t": 1})]
 
 
-def test_of_rules_with_one_burst_the_one_that_decided_speaks(clock: ManualClock) -> None:
+def test_fields_show_the_deciding_rule_of_rules_with_equal_bursts(clock: ManualClock) -> None:
     rules: Any = [
         {"name": "second", "rate": "10/s", "burst": 5},
         {"name": "hour", "rate": "10/hour", "burst": 5},
@@ -104,12 +104,12 @@ def test_of_rules_with_one_burst_the_one_that_decided_speaks(clock: ManualClock)
     assert parsed(written["RateLimit"]) == [("hour", {"r": 1, "t": 360})]
 
 
-def test_a_full_bucket_has_no_time(throttle: Throttle) -> None:
+def test_full_bucket_has_no_reset_time(throttle: Throttle) -> None:
     written = fields("standard", throttle, throttle.peek("t"))
     assert parsed(written["RateLimit"]) == [("rule1", {"r": 10})]
 
 
-def test_debt_is_nothing_left(throttle: Throttle) -> None:
+def test_debt_is_shown_as_zero_remaining(throttle: Throttle) -> None:
     throttle.charge_local("t", 55)
     decision = throttle.check("t")
     assert decision.balance < 0
@@ -118,7 +118,7 @@ def test_debt_is_nothing_left(throttle: Throttle) -> None:
     ]
 
 
-def test_the_refusing_rule_is_named(clock: ManualClock) -> None:
+def test_fields_of_a_refusal_name_the_refusing_rule(clock: ManualClock) -> None:
     rules: Any = [{"name": "a", "rate": "5/s"}, {"name": "b", "rate": "5/minute"}]
     throttle = Throttle(rules=rules, clock=clock)
     throttle.check("t", 5)
@@ -127,7 +127,7 @@ def test_the_refusing_rule_is_named(clock: ManualClock) -> None:
 
 
 @pytest.mark.parametrize("name", ['qu"ote', "back\\slash", "blank s", "ü", "50% ;q=1", "日本"])
-def test_names_of_any_kind_are_strings(clock: ManualClock, name: str) -> None:
+def test_any_rule_name_is_written_as_a_valid_string(clock: ManualClock, name: str) -> None:
     throttle = Throttle(rules=[{"name": name, "rate": "5/s"}], clock=clock)
     written = fields("standard", throttle, throttle.check("t"))
     ((policy, parameters),) = parsed(written["RateLimit-Policy"])
@@ -141,7 +141,7 @@ def http_quoted(name: str) -> str:
     return "".join(f"%{byte:02X}" for byte in name.encode())
 
 
-def test_the_largest_numbers_are_numbers(clock: ManualClock) -> None:
+def test_largest_numbers_are_valid_integers(clock: ManualClock) -> None:
     throttle = Throttle("1/100 years", burst=2**40, clock=clock)
     throttle.charge_local("t", 2**40)
     decision = throttle.check("t")
@@ -152,21 +152,21 @@ def test_the_largest_numbers_are_numbers(clock: ManualClock) -> None:
     assert parsed(written["RateLimit"])[0][1]["r"] == 0
 
 
-def test_draft_7(throttle: Throttle) -> None:
+def test_draft_7_fields_can_be_parsed(throttle: Throttle) -> None:
     written = fields("draft-7", throttle, throttle.check("t", 4))
     assert set(written) == {"RateLimit", "RateLimit-Policy"}
     assert dictionary(written["RateLimit"]) == {"limit": 10, "remaining": 6, "reset": 1}
     assert parsed(written["RateLimit-Policy"]) == [(10, {"w": 1})]
 
 
-def test_draft_6(throttle: Throttle) -> None:
+def test_draft_6_fields_can_be_parsed(throttle: Throttle) -> None:
     written = fields("draft-6", throttle, throttle.check("t", 4))
     assert parsed(written.pop("RateLimit-Policy")) == [(10, {"w": 1})]
     numbers = {name: read(value, "item")[0] for name, value in written.items()}
     assert numbers == {"RateLimit-Limit": 10, "RateLimit-Remaining": 6, "RateLimit-Reset": 1}
 
 
-def test_x_ratelimit(throttle: Throttle) -> None:
+def test_x_ratelimit_reset_is_a_unix_time(throttle: Throttle) -> None:
     before = time.time()
     written = fields("x-ratelimit", throttle, throttle.check("t", 4))
     reset = int(written.pop("X-RateLimit-Reset"))
@@ -174,16 +174,16 @@ def test_x_ratelimit(throttle: Throttle) -> None:
     assert written == {"X-RateLimit-Limit": "10", "X-RateLimit-Remaining": "6"}
 
 
-def test_none(throttle: Throttle) -> None:
+def test_kind_none_writes_no_field(throttle: Throttle) -> None:
     assert fields("none", throttle, throttle.check("t")) == {}
 
 
-def test_without_rules_there_is_nothing_to_say() -> None:
+def test_domain_without_rules_writes_no_field() -> None:
     throttle = Throttle("unlimited")
     assert fields("standard", throttle, throttle.check("t")) == {}
 
 
-def test_retry_after_is_whole_seconds_rounded_up(clock: ManualClock) -> None:
+def test_retry_after_is_rounded_up_to_whole_seconds(clock: ManualClock) -> None:
     throttle = Throttle("1 per 3 s", clock=clock)
     throttle.check("t")
     assert retry_after(throttle) == 3

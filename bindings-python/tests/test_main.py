@@ -38,7 +38,7 @@ def run(table: Any, *arguments: str) -> int:
     return main([*arguments, "--dir", table["dir"]])
 
 
-def test_check_and_peek(table: Any, capsys: Output) -> None:
+def test_check_charges_a_tag_and_peek_does_not(table: Any, capsys: Output) -> None:
     throttle = Throttle("3/hour", table=table)
     throttle.allow("alice")
     rule = ("--rate", "3/hour", "--table", table["name"])
@@ -52,7 +52,7 @@ def test_check_and_peek(table: Any, capsys: Output) -> None:
     assert throttle.peek("alice").remaining == 1, "what was seen is what the others see"
 
 
-def test_an_address_is_the_tag_that_middleware_gives_it(table: Any) -> None:
+def test_address_is_checked_as_the_tag_of_middleware(table: Any) -> None:
     throttle = Throttle("1/hour", table=table)
     throttle.allow(client_address("203.0.113.7") or b"")
     throttle.allow(b"endpoint:one\0bob")
@@ -133,7 +133,7 @@ def test_version_is_that_of_the_package(capsys: Output) -> None:
     assert capsys.readouterr().out == f"dthrottle {dthrottle.__version__}\n"
 
 
-def test_rules_of_a_file(table: Any, tmp_path: Path, capsys: Output) -> None:
+def test_check_reads_the_rules_of_a_file(table: Any, tmp_path: Path, capsys: Output) -> None:
     config = tmp_path / "dthrottle.toml"
     rules = '[domains.login]\nrate = "1/hour"\n'
     config.write_text(rules)
@@ -148,7 +148,7 @@ def test_rules_of_a_file(table: Any, tmp_path: Path, capsys: Output) -> None:
     assert "fortnight" in capsys.readouterr().err
 
 
-def test_stats(table: Any, capsys: Output) -> None:
+def test_stats_shows_the_buckets_of_a_table(table: Any, capsys: Output) -> None:
     assert run(table, "stats") == 0
     assert "no named tables" in capsys.readouterr().out
     throttle = Throttle("3/hour", table=table)
@@ -160,7 +160,7 @@ def test_stats(table: Any, capsys: Output) -> None:
     assert line.split()[:2] == [table["name"], "5"]
 
 
-def test_peers(table: Any, capsys: Output) -> None:
+def test_peers_shows_the_cluster_of_a_table(table: Any, capsys: Output) -> None:
     one, two = ports(2)
     alone = Throttle("3/hour", table=table)
     assert run(table, "peers") == 0
@@ -197,7 +197,7 @@ def test_peers(table: Any, capsys: Output) -> None:
         (["peers"], "--table NAME; there are: none"),
     ],
 )
-def test_what_is_unclear_is_said(
+def test_missing_or_unknown_table_is_an_error(
     table: Any, capsys: Output, arguments: list[str], says: str
 ) -> None:
     assert run(table, *arguments) == 2
@@ -205,19 +205,19 @@ def test_what_is_unclear_is_said(
     assert list(Path(table["dir"]).iterdir()) == [], "a look makes no table"
 
 
-def test_it_is_a_command() -> None:
+def test_package_runs_as_a_command() -> None:
     done = subprocess.run([sys.executable, "-m", "dthrottle", "--help"], capture_output=True)
     assert done.returncode == 0
     assert b"peers" in done.stdout
 
 
-def test_tags_may_be_any_bytes(table: Any) -> None:
+def test_check_accepts_tags_that_are_not_utf_8(table: Any) -> None:
     throttle = Throttle("1/hour", table=table)
     throttle.allow(b"\xff")
     assert run(table, "check", os.fsdecode(b"\xff"), "--rate", "1/hour") == 1
 
 
-def test_nobody_reads() -> None:
+def test_closed_pipe_is_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "dthrottle", "stats"]

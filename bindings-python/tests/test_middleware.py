@@ -17,7 +17,9 @@ from dthrottle.address import client_address, parse_address
 
 
 @kinds
-def test_one_line(client: Any, clock: ManualClock) -> None:
+def test_middleware_refuses_above_the_burst_with_header_fields(
+    client: Any, clock: ManualClock
+) -> None:
     web = client(once(clock, 2))
     answers = [web.get() for _ in range(3)]
     assert [answer.status for answer in answers] == [200, 200, 429]
@@ -38,14 +40,14 @@ def test_one_line(client: Any, clock: ManualClock) -> None:
 
 
 @kinds
-def test_the_application_finds_the_decision(client: Any, clock: ManualClock) -> None:
+def test_application_finds_the_decision_in_the_request(client: Any, clock: ManualClock) -> None:
     decision = client(once(clock, 5)).get().request["dthrottle.decision"]
     assert isinstance(decision, Decision)
     assert decision.remaining == 4
 
 
 @kinds
-def test_clients_are_told_apart_by_address(client: Any, clock: ManualClock) -> None:
+def test_each_address_has_its_own_bucket(client: Any, clock: ManualClock) -> None:
     web = client(once(clock))
     assert web.statuses(2, peer="198.51.100.1") == [200, 429]
     assert web.statuses(2, peer="198.51.100.2") == [200, 429]
@@ -56,9 +58,7 @@ def test_clients_are_told_apart_by_address(client: Any, clock: ManualClock) -> N
 
 
 @pytest.mark.parametrize("prefix", [1, 48, 64, 127, 128])
-def test_the_middleware_and_client_address_find_the_same_client(
-    clock: ManualClock, prefix: int
-) -> None:
+def test_middleware_counts_under_the_tag_of_client_address(clock: ManualClock, prefix: int) -> None:
     throttle = once(clock, 9)
     web = WsgiClient(throttle, ipv6_prefix=prefix)
     for peer in ["203.0.113.7", " [2001:db8::ff]:80", "::ffff:1.2.3.4", "ffff::ffff", "fe80::1%e"]:
@@ -70,14 +70,16 @@ def test_the_middleware_and_client_address_find_the_same_client(
 
 
 @kinds
-def test_nobody_can_choose_an_address(client: Any, clock: ManualClock) -> None:
+def test_forwarded_header_without_trusted_proxies_is_ignored(
+    client: Any, clock: ManualClock
+) -> None:
     web = client(once(clock))
     assert web.get(x_forwarded_for="6.6.6.1").status == 200
     assert web.get(x_forwarded_for="6.6.6.2").status == 429
 
 
 @kinds
-def test_trusted_proxies(client: Any, clock: ManualClock) -> None:
+def test_trusted_proxies_determine_the_client(client: Any, clock: ManualClock) -> None:
     web = client(once(clock), trusted_proxies=["10.0.0.0/8"])
     for peer, forwarded, status in [
         ("10.0.0.1", "203.0.113.1", 200),
@@ -93,7 +95,7 @@ def test_trusted_proxies(client: Any, clock: ManualClock) -> None:
 
 @kinds
 @pytest.mark.parametrize("peer", ["", None, "/run/app.sock"])
-def test_without_an_address_requests_pass(
+def test_request_without_an_address_passes_with_one_error_logged(
     client: Any, clock: ManualClock, peer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     web = client(once(clock))
@@ -104,7 +106,7 @@ def test_without_an_address_requests_pass(
 
 
 @kinds
-def test_tag_function(client: Any, clock: ManualClock) -> None:
+def test_tag_function_receives_the_request(client: Any, clock: ManualClock) -> None:
     seen: list[Any] = []
 
     def tag(request: Any) -> str:
@@ -118,14 +120,14 @@ def test_tag_function(client: Any, clock: ManualClock) -> None:
 
 
 @kinds
-def test_tag_by_header(client: Any, clock: ManualClock) -> None:
+def test_tag_can_be_a_header(client: Any, clock: ManualClock) -> None:
     web = client(once(clock), tag="header:X-Api-Key")
     assert web.get(x_api_key="a").status == 200
     assert web.get(x_api_key="a", peer="198.51.100.1").status == 429
     assert web.get(x_api_key="b").status == 200
 
 
-def test_a_header_that_comes_twice_is_none(clock: ManualClock) -> None:
+def test_tag_header_sent_twice_counts_as_missing(clock: ManualClock) -> None:
     # The application may take the first or the last: the other one must not be a new tag.
     web = AsgiClient(once(clock), tag="header:X-Api-Key")
     assert web.get(x_api_key="a").status == 200
@@ -134,7 +136,7 @@ def test_a_header_that_comes_twice_is_none(clock: ManualClock) -> None:
 
 
 @kinds
-def test_without_its_header_a_client_is_its_address(client: Any, clock: ManualClock) -> None:
+def test_missing_tag_header_counts_the_address(client: Any, clock: ManualClock) -> None:
     web = client(once(clock), tag="header:X-Api-Key")
     assert web.statuses(2) == [200, 429]
     assert web.get(x_api_key="").status == 429
@@ -147,7 +149,7 @@ def test_without_its_header_a_client_is_its_address(client: Any, clock: ManualCl
 
 
 @kinds
-def test_cost(client: Any, clock: ManualClock) -> None:
+def test_cost_may_be_a_number_or_a_function(client: Any, clock: ManualClock) -> None:
     assert client(once(clock, 5), cost=2).statuses(3) == [200, 200, 429]
     assert client(once(clock, 5), cost=0).statuses(9) == [200] * 9
     web = client(once(clock, 5), cost=lambda _request: 4)
@@ -158,7 +160,7 @@ def test_cost(client: Any, clock: ManualClock) -> None:
 @pytest.mark.parametrize(
     "cost", [fail, *[lambda _r, c=c: c for c in (None, "4", -1, 0.5, float("nan"))]]
 )
-def test_a_cost_that_fails_is_one(
+def test_failing_cost_function_costs_one_unit(
     client: Any, clock: ManualClock, cost: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     web = client(once(clock, 2), cost=cost)
@@ -169,7 +171,7 @@ def test_a_cost_that_fails_is_one(
 
 @kinds
 @pytest.mark.parametrize("cost", [7, 7.0])
-def test_a_cost_above_the_burst_is_paid_off(client: Any, clock: ManualClock, cost: Any) -> None:
+def test_cost_above_the_burst_leaves_debt(client: Any, clock: ManualClock, cost: Any) -> None:
     costs: list[Any] = [cost, 1, 1, cost]
     web = client(once(clock, 5), cost=lambda _request: costs.pop(0))
     assert web.get().status == 200
@@ -182,7 +184,7 @@ def test_a_cost_above_the_burst_is_paid_off(client: Any, clock: ManualClock, cos
 
 @kinds
 @pytest.mark.parametrize("cost", [10**6, 2**70, 1e300])
-def test_a_huge_cost_is_refused_for_long(client: Any, clock: ManualClock, cost: Any) -> None:
+def test_huge_cost_leaves_a_large_debt(client: Any, clock: ManualClock, cost: Any) -> None:
     throttle = once(clock, 5)
     web = client(throttle, cost=lambda _request: cost)
     assert web.statuses(2) == [200, 429]
@@ -190,7 +192,7 @@ def test_a_huge_cost_is_refused_for_long(client: Any, clock: ManualClock, cost: 
 
 
 @kinds
-def test_methods(client: Any, clock: ManualClock) -> None:
+def test_methods_select_the_limited_requests(client: Any, clock: ManualClock) -> None:
     web = client(once(clock), methods=["POST", "PUT"])
     assert web.statuses(3) == [200] * 3
     assert "ratelimit" not in web.get().headers
@@ -200,7 +202,7 @@ def test_methods(client: Any, clock: ManualClock) -> None:
 
 
 @kinds
-def test_routes(client: Any, clock: ManualClock) -> None:
+def test_routes_select_the_limited_paths(client: Any, clock: ManualClock) -> None:
     web = client(once(clock), routes=["/login", "/ap[ij]/.*", "/größe"])
     assert web.statuses(3, "/") == [200] * 3
     assert web.statuses(3, "/login/x") == [200] * 3, "the whole path must match"
@@ -213,7 +215,7 @@ def test_routes(client: Any, clock: ManualClock) -> None:
 
 
 @kinds
-def test_allow(client: Any, clock: ManualClock) -> None:
+def test_allowed_networks_and_tags_are_exempt(client: Any, clock: ManualClock) -> None:
     allow = ["198.51.100.0/24", "2001:db8::1", "key", b"other"]
     web = client(once(clock), allow=allow, tag="header:X-Api-Key")
     assert web.statuses(3, peer="198.51.100.9") == [200] * 3
@@ -226,7 +228,9 @@ def test_allow(client: Any, clock: ManualClock) -> None:
 
 
 @kinds
-def test_names_allow_no_addresses(client: Any, clock: ManualClock) -> None:
+def test_name_in_allow_does_not_exempt_an_address_with_the_same_bytes(
+    client: Any, clock: ManualClock
+) -> None:
     """The letters of a name are the bytes of somebody's address."""
     names = ["root", "networkaddress16"]
     for name in names:
@@ -246,7 +250,7 @@ def test_names_allow_no_addresses(client: Any, clock: ManualClock) -> None:
 
 
 @kinds
-def test_skip(client: Any, clock: ManualClock) -> None:
+def test_skip_function_exempts_requests(client: Any, clock: ManualClock) -> None:
     web = client(once(clock), skip=lambda request: "alice" in str(request))
     assert web.statuses(3, user="alice") == [200] * 3
     assert web.statuses(2, user="bob") == [200, 429]
@@ -256,7 +260,7 @@ def test_skip(client: Any, clock: ManualClock) -> None:
 
 
 @kinds
-def test_dry_run(client: Any, clock: ManualClock) -> None:
+def test_dry_run_counts_refusals_and_passes_requests(client: Any, clock: ManualClock) -> None:
     told: list[Decision] = []
     throttles = [(once(clock), True), (once(clock, dry_run=True), False)]
     for throttle, dry_run in throttles:
@@ -268,7 +272,7 @@ def test_dry_run(client: Any, clock: ManualClock) -> None:
 
 
 @kinds
-def test_status(client: Any, clock: ManualClock) -> None:
+def test_status_option_sets_the_status_of_refusals(client: Any, clock: ManualClock) -> None:
     assert client(once(clock), status=503).statuses(2) == [200, 503]
     assert client(once(clock), status=499).statuses(2) == [200, 499]
 
@@ -285,7 +289,9 @@ def test_status(client: Any, clock: ManualClock) -> None:
         ("", b"", "text/plain; charset=utf-8"),
     ],
 )
-def test_body(client: Any, clock: ManualClock, body: Any, content: bytes, kind: str) -> None:
+def test_body_option_sets_the_content_of_refusals(
+    client: Any, clock: ManualClock, body: Any, content: bytes, kind: str
+) -> None:
     web = client(once(clock), body=body)
     web.get()
     answer = web.get()
@@ -296,7 +302,7 @@ def test_body(client: Any, clock: ManualClock, body: Any, content: bytes, kind: 
 
 @kinds
 @pytest.mark.parametrize("body", [fail, lambda _r, _d: 5, lambda _r, _d: {"a": object()}])
-def test_a_body_that_fails(
+def test_failing_body_function_sends_the_default_body(
     client: Any, clock: ManualClock, body: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     web = client(once(clock), body=body)
@@ -307,7 +313,7 @@ def test_a_body_that_fails(
 
 
 @kinds
-def test_domain(client: Any, clock: ManualClock) -> None:
+def test_domain_option_selects_the_rules(client: Any, clock: ManualClock) -> None:
     throttle = Throttle("100/s", domains={"login": {"rate": "1/minute"}}, clock=clock)
     assert client(throttle).statuses(3) == [200] * 3
     assert client(throttle, domain="login").statuses(2) == [200, 429]
@@ -317,7 +323,7 @@ def test_domain(client: Any, clock: ManualClock) -> None:
 
 
 @kinds
-def test_a_domain_without_rules_lets_everything_pass(client: Any) -> None:
+def test_domain_without_rules_passes_every_request(client: Any) -> None:
     web = client(Throttle(domains={"free": {"rules": []}}), domain="free")
     answers = [web.get() for _ in range(3)]
     assert [answer.status for answer in answers] == [200] * 3
@@ -325,7 +331,7 @@ def test_a_domain_without_rules_lets_everything_pass(client: Any) -> None:
 
 
 @kinds
-def test_a_closed_throttle_lets_requests_pass(
+def test_closed_throttle_passes_requests_and_counts_failures(
     client: Any, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     throttle = once(clock)
@@ -337,7 +343,7 @@ def test_a_closed_throttle_lets_requests_pass(
 
 
 @kinds
-def test_configurations(client: Any, tmp_path: Path) -> None:
+def test_throttle_may_be_a_rate_a_dict_or_a_file(client: Any, tmp_path: Path) -> None:
     here: Any = {"name": "web", "dir": str(tmp_path), "size": 1000}
     toml = f'rate = "1/day"\n[table]\nname = "file"\nsize = 1000\ndir = "{tmp_path}"\n'
     file = tmp_path / "dthrottle.toml"
@@ -357,34 +363,34 @@ def test_configurations(client: Any, tmp_path: Path) -> None:
 
 
 @kinds
-def test_policies_of_several_rules(client: Any) -> None:
+def test_policy_field_lists_every_rule(client: Any) -> None:
     rules = [{"name": "quick", "rate": "5/s"}, {"rate": "100/hour", "burst": 10}]
     answer = client({"rules": rules, "table": {"private": True}}).get()
     assert answer.headers["ratelimit-policy"] == '"quick";q=5;w=1, "rule2";q=10;w=360'
     assert answer.headers["ratelimit"] == '"quick";r=4;t=1'
 
 
-def test_kinds_are_both() -> None:
+def test_clients_cover_wsgi_and_asgi() -> None:
     assert [client.kind for client in CLIENTS] == ["wsgi", "asgi"]
     assert all(issubclass(client, Client) for client in CLIENTS)
 
 
 @kinds
-def test_head_is_get(client: Any, clock: ManualClock) -> None:
+def test_method_get_also_limits_head(client: Any, clock: ManualClock) -> None:
     web = client(once(clock), methods=["GET"])
     assert web.statuses(2, method="HEAD") == [200, 429]
     assert web.statuses(2, method="POST") == [200, 200]
 
 
 @kinds
-def test_a_number_is_a_tag(client: Any, clock: ManualClock) -> None:
+def test_tag_may_be_a_number(client: Any, clock: ManualClock) -> None:
     web = client(once(clock), tag=lambda _request: 5)
     assert web.statuses(2) == [200, 429]
 
 
 @kinds
 @pytest.mark.filterwarnings("error")
-def test_skip_is_awaited_where_functions_can_be(client: Any, clock: ManualClock) -> None:
+def test_coroutine_of_skip_is_awaited_under_asgi_only(client: Any, clock: ManualClock) -> None:
     async def everybody(_request: Any) -> bool:
         return True
 
@@ -395,7 +401,7 @@ def test_skip_is_awaited_where_functions_can_be(client: Any, clock: ManualClock)
 
 
 @kinds
-def test_a_proxy_that_nobody_named_is_told_once(
+def test_forwarded_header_of_an_untrusted_proxy_is_warned_of_once(
     client: Any, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     tagged: Any = {"tag": lambda _: "a"}
@@ -415,7 +421,7 @@ def test_a_proxy_that_nobody_named_is_told_once(
 
 
 @kinds
-def test_nonsense_as_body_is_counted(client: Any, clock: ManualClock) -> None:
+def test_invalid_body_is_counted_as_a_failure(client: Any, clock: ManualClock) -> None:
     for nonsense in (5, {"a": math.nan}, {"a": object()}):
         web = client(once(clock), body=lambda *_: nonsense)  # noqa: B023
         assert web.statuses(2) == [200, 429]
@@ -426,7 +432,7 @@ def test_nonsense_as_body_is_counted(client: Any, clock: ManualClock) -> None:
 @pytest.mark.parametrize(
     ("option", "given_back"), [("skip_failed_requests", 500), ("skip_successful_requests", 200)]
 )
-def test_the_response_decides_about_a_refund(
+def test_status_of_the_response_decides_about_a_refund(
     client: Any, clock: ManualClock, option: str, given_back: int
 ) -> None:
     for status in (200, 500):
@@ -437,7 +443,9 @@ def test_the_response_decides_about_a_refund(
 
 
 @kinds
-def test_an_application_that_raises_has_failed(client: Any, clock: ManualClock) -> None:
+def test_exception_of_the_application_is_refunded_as_a_failure(
+    client: Any, clock: ManualClock
+) -> None:
     throttle = once(clock)
     web = client(throttle, skip_failed_requests=True)
     web.made.app = fail
@@ -447,7 +455,7 @@ def test_an_application_that_raises_has_failed(client: Any, clock: ManualClock) 
 
 
 @kinds
-def test_legacy_headers_come_besides(client: Any, clock: ManualClock) -> None:
+def test_legacy_headers_are_sent_beside_the_standard_ones(client: Any, clock: ManualClock) -> None:
     web = client(once(clock, 5), legacy_headers=True)
     assert {name for name in web.get().headers if "ratelimit" in name} == {
         *("ratelimit", "ratelimit-policy"),
@@ -456,7 +464,7 @@ def test_legacy_headers_come_besides(client: Any, clock: ManualClock) -> None:
 
 
 @kinds
-def test_max_delayed_counts_the_requests_of_all_middleware(
+def test_max_delayed_limits_all_middleware_together(
     client: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = (client(once(clock), max_delay=3600, max_delayed=1) for _ in range(2))
@@ -477,7 +485,7 @@ def test_max_delayed_counts_the_requests_of_all_middleware(
 
 
 @kinds
-def test_sets_and_tuples_are_lists(client: Any, clock: ManualClock) -> None:
+def test_list_options_may_be_sets_and_tuples(client: Any, clock: ManualClock) -> None:
     options: Any = {"methods": {"POST", "GET"}, "routes": ("/a", "/b"), "allow": {"198.51.100.1"}}
     web = client(once(clock), **options)
     assert web.statuses(2, "/a") == [200, 429]
@@ -485,7 +493,7 @@ def test_sets_and_tuples_are_lists(client: Any, clock: ManualClock) -> None:
 
 
 @kinds
-def test_a_response_is_refunded_once(client: Any, clock: ManualClock) -> None:
+def test_failed_response_is_refunded_once(client: Any, clock: ManualClock) -> None:
     def app(_environ: Any, start_response: Any) -> Any:
         start_response("500 Answer", [])
         raise KeyError
@@ -515,7 +523,7 @@ class Odd:
 
 @kinds
 @pytest.mark.parametrize("option", ["skip", "cost"])
-def test_an_odd_value_of_a_function_is_counted_and_the_request_is_throttled(
+def test_unusable_result_of_a_function_still_limits_the_request(
     client: Any, clock: ManualClock, option: str
 ) -> None:
     web = client(once(clock), **{option: lambda _: Odd()})

@@ -89,7 +89,9 @@ WRONG: list[tuple[str, Any, str]] = [
 
 @kinds
 @pytest.mark.parametrize(("option", "value", "says"), WRONG)
-def test_wrong_values(client: Any, option: str, value: Any, says: str) -> None:
+def test_wrong_value_of_an_option_is_an_error(
+    client: Any, option: str, value: Any, says: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         client("10/s", **{"table": False, option: value})
     assert option in (caught.value.field or "")
@@ -97,7 +99,7 @@ def test_wrong_values(client: Any, option: str, value: Any, says: str) -> None:
 
 
 @kinds
-def test_allow_takes_names_where_tags_are_names(client: Any) -> None:
+def test_allow_accepts_names_only_if_tags_are_names(client: Any) -> None:
     allow = ["alice", "10.0.0.0/8", "2001:db8::1", b"bob"]
     for tag in ("header:X-Client", lambda _request: "alice"):
         client("10/s", table=False, allow=allow, tag=tag)
@@ -107,12 +109,12 @@ def test_allow_takes_names_where_tags_are_names(client: Any) -> None:
         client("10/s", table=False, allow=allow[1:], tag=by_address)
 
 
-def test_every_option_is_tried() -> None:
+def test_every_option_has_a_wrong_value_here() -> None:
     assert {option for option, _, _ in WRONG} == set(Options.__annotations__)
 
 
 @pytest.mark.parametrize("option", ["tag", "cost", "skip", "body", "on_refused"])
-def test_wsgi_awaits_no_function(option: str) -> None:
+def test_coroutine_as_option_of_wsgi_is_an_error(option: str) -> None:
     with pytest.raises(ConfigError, match="nothing awaits"):
         WsgiClient("10/s", table=False, **{option: later})
 
@@ -132,7 +134,7 @@ def test_wsgi_awaits_no_function(option: str) -> None:
         ("xyzzy", "known are: throttle, file, rate"),
     ],
 )
-def test_unknown_names(client: Any, option: str, near: str) -> None:
+def test_unknown_option_is_an_error_with_a_suggestion(client: Any, option: str, near: str) -> None:
     with pytest.raises(ConfigError) as caught:
         client("10/s", table=False, **{option: 1})
     assert caught.value.field == option
@@ -141,14 +143,14 @@ def test_unknown_names(client: Any, option: str, near: str) -> None:
 
 @kinds
 @pytest.mark.parametrize("source", [None, True, ["10/s"], b"10/s", object()])
-def test_what_is_no_throttle(client: Any, source: Any) -> None:
+def test_throttle_of_another_type_is_an_error(client: Any, source: Any) -> None:
     with pytest.raises(ConfigError, match="a Throttle, a rate") as caught:
         client(source)
     assert caught.value.field == "throttle"
 
 
 @kinds
-def test_bad_configurations(client: Any, tmp_path: Path) -> None:
+def test_wrong_configuration_of_the_throttle_is_an_error(client: Any, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="rate"):
         client("10/fortnight", table=False)
     with pytest.raises(ConfigError, match="did you mean burst"):
@@ -171,7 +173,7 @@ def test_bad_configurations(client: Any, tmp_path: Path) -> None:
 
 
 @kinds
-def test_a_table_or_burst_in_two_places(client: Any, tmp_path: Path) -> None:
+def test_table_burst_or_domain_given_twice_is_an_error(client: Any, tmp_path: Path) -> None:
     table = {"private": True}
     file = tmp_path / "web.toml"
     file.write_text('rate = "10/s"\ntable = { private = true }\n', "utf-8")
@@ -188,13 +190,13 @@ def test_a_table_or_burst_in_two_places(client: Any, tmp_path: Path) -> None:
 
 
 @kinds
-def test_none_is_the_default(client: Any) -> None:
+def test_none_as_option_means_the_default(client: Any) -> None:
     options = dict.fromkeys(Options.__annotations__)
     assert client("1/day", **{**options, "table": False}).statuses(2) == [200, 429]
 
 
 @kinds
 @pytest.mark.parametrize("key", [5, None, "\ud800"])
-def test_names_of_options_must_be_text(client: Any, key: Any) -> None:
+def test_option_name_that_is_no_text_is_an_error(client: Any, key: Any) -> None:
     with pytest.raises(ConfigError, match=r"^options: must have names that are text, got "):
         client({"rate": "1/s", key: 1}, table=False)

@@ -58,13 +58,13 @@ def run(*command: str | Path, **environment: str) -> str:
     return done.stdout
 
 
-def test_wheel_is_for_every_later_python(wheel: Path) -> None:
+def test_wheel_supports_every_later_python(wheel: Path) -> None:
     name, version, python, abi, _platform = wheel.stem.split("-")
     assert (name, python, abi) == ("dthrottle", "cp310", "abi3")
     assert version == dthrottle.__version__
 
 
-def test_wheel_is_typed(wheel: Path) -> None:
+def test_wheel_contains_all_sources_and_types(wheel: Path) -> None:
     files = zipfile.ZipFile(wheel).namelist()
     package = {Path(name).name for name in files if name.startswith("dthrottle/")}
     sources = {path.name for path in (README.parent / "python" / "dthrottle").rglob("*.py*")}
@@ -72,12 +72,12 @@ def test_wheel_is_typed(wheel: Path) -> None:
     assert {"py.typed", "_dthrottle.pyi"} <= package
 
 
-def test_wheel_has_its_licences(wheel: Path) -> None:
+def test_wheel_contains_its_licences(wheel: Path) -> None:
     files = {Path(name).name for name in zipfile.ZipFile(wheel).namelist() if "licenses/" in name}
     assert files == {"LICENSE-APACHE", "LICENSE-MIT"}
 
 
-def test_version_is_the_workspace_s() -> None:
+def test_version_is_that_of_the_workspace() -> None:
     cargo = (vectors.REPOSITORY / "Cargo.toml").read_text("utf-8")
     (version,) = re.findall(r'^version = "(.*)"$', cargo, re.MULTILINE)
     assert dthrottle.__version__ == version
@@ -93,7 +93,7 @@ def test_wheel_installs_into_a_clean_environment(wheel: Path, tmp_path: Path) ->
     run(python, "-m", "pip", "check")
 
 
-def test_sdist_builds(tmp_path: Path) -> None:
+def test_sdist_builds_a_working_wheel(tmp_path: Path) -> None:
     tools = Path(sys.executable).parent
     manifest = README.parent / "Cargo.toml"
     run(tools / "maturin", "sdist", "--manifest-path", manifest, "--out", tmp_path)
@@ -141,7 +141,7 @@ def serves(python: Path) -> bool:
         return False
 
 
-def test_wheel_works_in_every_python_at_hand(wheel: Path, tmp_path: Path) -> None:
+def test_wheel_works_in_every_installed_python(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path)
     found = {Path(sys.executable), *filter(serves, pythons())}
     said = [run(python, "-c", USE, PYTHONPATH=str(tmp_path)) for python in sorted(found)]
@@ -149,7 +149,7 @@ def test_wheel_works_in_every_python_at_hand(wheel: Path, tmp_path: Path) -> Non
     print("".join(said))
 
 
-def test_readme(
+def test_code_blocks_of_the_readme_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     usage = README.read_text("utf-8").split("## Usage")[1].split("## Development")[0]
@@ -173,7 +173,7 @@ def test_readme(
     assert "line 2: brust: unknown key; did you mean burst?" in said
 
 
-def test_errors_belong_to_the_interpreter_that_runs() -> None:
+def test_errors_after_a_second_import_have_the_new_classes() -> None:
     """After another import, or in a subinterpreter, the classes are others."""
     script = """
 import sys

@@ -16,7 +16,7 @@ from dthrottle import Throttle
 THREADS = 8
 
 
-def test_threads_take_exactly_the_burst() -> None:
+def test_concurrent_threads_are_allowed_exactly_the_burst() -> None:
     throttle = Throttle("1/100 years", burst=1000)
     domain = throttle.domain("default")
     start = threading.Barrier(THREADS)
@@ -111,7 +111,7 @@ assert throttle.peek("new").remaining == 950
 """
 
 
-def test_fork_at_any_moment() -> None:
+def test_fork_while_threads_check_leaves_a_working_child() -> None:
     run(THREADS_AND_FORK)
 
 
@@ -131,7 +131,7 @@ assert not throttle.allow("t")
 """
 
 
-def test_a_pool_shares_the_buckets() -> None:
+def test_multiprocessing_pool_shares_the_buckets() -> None:
     run(MULTIPROCESSING)
 
 
@@ -160,9 +160,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
-def test_processes_that_are_started_anew_share_what_middleware_counts(
-    tmp_path: Path, method: str
-) -> None:
+def test_spawned_processes_share_the_buckets_of_middleware(tmp_path: Path, method: str) -> None:
     folder = tmp_path / f"pool{random.getrandbits(32):08x}"
     folder.mkdir()
     (folder / "pool.py").write_text(SPAWN, "utf-8")

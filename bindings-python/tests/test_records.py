@@ -20,7 +20,7 @@ def public(record: type) -> set[str]:
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_a_record_has_every_field(name: str) -> None:
+def test_record_has_every_field(name: str) -> None:
     assert public(getattr(dthrottle, name)) == set(LISTS[name]["names"])
 
 
@@ -28,7 +28,7 @@ def test_busy_stats_have_every_field() -> None:
     assert public(busy.BusyStats) == set(LISTS["BusyStats"]["names"])
 
 
-def test_the_decision_of_a_daemon_has_every_field() -> None:
+def test_decision_of_a_daemon_has_every_field() -> None:
     fields = set(inspect.signature(client.ClientDecision).parameters)
     assert fields == {*LISTS["Decision"]["names"], "failed_open"}
 
@@ -41,7 +41,7 @@ def test_the_decision_of_a_daemon_has_every_field() -> None:
         (config.ClusterConfig, "cluster"),
     ],
 )
-def test_a_shape_has_every_key(shape: Any, table: str) -> None:
+def test_typed_dict_has_every_key(shape: Any, table: str) -> None:
     keys = shape.__required_keys__ | shape.__optional_keys__
     assert keys == set(LISTS[table]["names"])
 
@@ -49,7 +49,7 @@ def test_a_shape_has_every_key(shape: Any, table: str) -> None:
 @pytest.mark.parametrize(
     ("made", "table"), [(dthrottle.Throttle, "throttle"), (busy.BusyThrottle, "busy")]
 )
-def test_a_constructor_takes_every_key(made: type, table: str) -> None:
+def test_constructor_takes_every_key(made: type, table: str) -> None:
     assert set(inspect.signature(made).parameters) == {*LISTS[table]["names"], "clock"}
 
 

@@ -27,7 +27,7 @@ def call(throttle: Throttle, step: dict[str, Any]) -> Decision | bool | None:
 
 
 @pytest.mark.parametrize("sequence", SEQUENCES, ids=lambda sequence: sequence["name"])
-def test_sequence(sequence: dict[str, Any]) -> None:
+def test_calls_of_a_sequence_return_the_answers_of_the_vectors(sequence: dict[str, Any]) -> None:
     clock = ManualClock()
     throttles = {
         name: Throttle.from_toml(sequence["config"], clock=clock) for name in sequence["throttles"]
@@ -61,7 +61,7 @@ def rate_id(rate: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("rate", RATES["good"], ids=rate_id)
-def test_good_rate(rate: dict[str, Any]) -> None:
+def test_valid_rate_has_the_burst_and_wait_of_the_vectors(rate: dict[str, Any]) -> None:
     throttle = build(rate)
     limit = rate["limit"]
     vectors.agrees(throttle.check("t", limit), {"allowed": True, "granted": limit, "limit": limit})
@@ -70,6 +70,6 @@ def test_good_rate(rate: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("rate", RATES["bad"], ids=rate_id)
-def test_bad_rate(rate: dict[str, Any]) -> None:
+def test_invalid_rate_is_a_configuration_error(rate: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         build(rate)

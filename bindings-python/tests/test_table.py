@@ -25,7 +25,7 @@ def in_folder(folder: Path, name: str = "web") -> TableConfig:
     return {"name": name, "dir": str(folder), "size": SMALL}
 
 
-def test_one_name_is_one_table(tmp_path: Path) -> None:
+def test_throttles_with_one_table_name_share_buckets(tmp_path: Path) -> None:
     one, other = (Throttle(RATE, burst=10, table=in_folder(tmp_path)) for _ in range(2))
     elsewhere = Throttle(RATE, burst=10, table=in_folder(tmp_path, "api"))
     assert one.allow("t", 7)
@@ -52,7 +52,7 @@ print(sum(throttle.allow("t") for _ in range(600)))
 """
 
 
-def test_processes_that_know_nothing_of_each_other_share(tmp_path: Path) -> None:
+def test_unrelated_processes_share_a_named_table(tmp_path: Path) -> None:
     command = [sys.executable, "-c", TAKE, str(tmp_path)]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert sum(int(process.communicate(timeout=60)[0]) for process in started) == 1000
@@ -67,7 +67,7 @@ print(sum(throttle.allow("t") for _ in range(600)), throttle.table_name)
 """
 
 
-def test_a_service_a_shell_and_a_cron_job_find_the_same_table(tmp_path: Path) -> None:
+def test_named_table_does_not_depend_on_environment_variables(tmp_path: Path) -> None:
     name = f"environment-{random.getrandbits(32):08x}"
     path = os.environ["PATH"]
     shell = {"HOME": "/root", "TMPDIR": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
@@ -86,7 +86,7 @@ def test_a_service_a_shell_and_a_cron_job_find_the_same_table(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
-def test_another_users_file_is_named_with_its_owner_and_the_setting() -> None:
+def test_error_about_another_users_file_names_owner_and_fix() -> None:
     folder = Path(tempfile.mkdtemp(dir="/dev/shm"))
     folder.chmod(0o1777)
     file = folder / "dthrottle-0-web"
@@ -101,7 +101,7 @@ def test_another_users_file_is_named_with_its_owner_and_the_setting() -> None:
         assert part in str(caught.value)
 
 
-def test_a_secret_that_every_user_can_read_is_warned_of(tmp_path: Path) -> None:
+def test_world_readable_secret_causes_a_warning(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("sixteen bytes and more")
     secret.chmod(0o640)
@@ -114,7 +114,7 @@ def test_a_secret_that_every_user_can_read_is_warned_of(tmp_path: Path) -> None:
     assert str(secret) in str(caught[0].message)
 
 
-def test_table_may_stand_in_toml_or_by_its_name_alone(tmp_path: Path) -> None:
+def test_table_may_be_described_in_toml(tmp_path: Path) -> None:
     toml = f"rate = {RATE!r}\nburst = 10\n[table]\nname = 'web'\ndir = '{tmp_path}'\nsize = 1000\n"
     path = tmp_path / "dthrottle.toml"
     path.write_text(toml, "utf-8")
@@ -126,7 +126,7 @@ def test_table_may_stand_in_toml_or_by_its_name_alone(tmp_path: Path) -> None:
     assert caught.value.field == "table.name"
 
 
-def test_a_table_may_be_given_beside_toml_that_has_none(tmp_path: Path) -> None:
+def test_table_argument_adds_a_table_to_toml_without_one(tmp_path: Path) -> None:
     text, path = f"rate = {RATE!r}\n[domains]\ntable = {{ rate = 5 }}\n", tmp_path / "web.toml"
     path.write_text(text, "utf-8")
     table = in_folder(tmp_path)
@@ -142,14 +142,14 @@ def test_a_table_may_be_given_beside_toml_that_has_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("table", [None, {}, {"private": True}, {"size": 500}, {"size": "1 MB"}])
-def test_tables_without_a_name_are_apart(table: Any) -> None:
+def test_unnamed_tables_are_separate(table: Any) -> None:
     one, other = (Throttle(RATE, burst=1, table=table) for _ in range(2))
     assert one.allow("t")
     assert other.allow("t")
     assert not one.allow("t")
 
 
-def test_manual_clock_has_a_table_of_its_own(tmp_path: Path, clock: ManualClock) -> None:
+def test_manual_clock_with_a_named_table_is_an_error(tmp_path: Path, clock: ManualClock) -> None:
     with pytest.raises(ConfigError, match="manual clock cannot be used") as caught:
         Throttle("1/s", table=in_folder(tmp_path), clock=clock)
     assert caught.value.field == "table"
@@ -157,7 +157,7 @@ def test_manual_clock_has_a_table_of_its_own(tmp_path: Path, clock: ManualClock)
     assert Throttle("1/s", table={"size": 5}, clock=clock).allow("t")
 
 
-def test_a_folder_that_is_not_there_is_one_warning(tmp_path: Path) -> None:
+def test_missing_folder_of_a_table_causes_one_warning(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     toml = f"rate = '1/s'\ntable = {{ name = 'web', dir = '{missing}' }}"
     path = tmp_path / "dthrottle.toml"
@@ -177,14 +177,14 @@ def test_a_folder_that_is_not_there_is_one_warning(tmp_path: Path) -> None:
         assert not throttle.allow("t")
 
 
-def test_a_warning_may_be_made_an_error(tmp_path: Path) -> None:
+def test_warning_about_a_table_can_be_an_error(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(RuntimeWarning, match="web"):
             Throttle("1/s", table=in_folder(tmp_path / "missing"))
 
 
-def test_another_size_than_asked_for_is_warned_of(tmp_path: Path) -> None:
+def test_existing_table_of_another_size_causes_a_warning(tmp_path: Path) -> None:
     first = Throttle(RATE, burst=1, table=in_folder(tmp_path))
     assert first.allow("t")
     with pytest.warns(RuntimeWarning, match="is there already") as caught:
@@ -193,7 +193,7 @@ def test_another_size_than_asked_for_is_warned_of(tmp_path: Path) -> None:
     assert not second.allow("t")
 
 
-def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
+def test_file_that_is_no_table_is_an_error(tmp_path: Path) -> None:
     Throttle("1/s", table=in_folder(tmp_path))
     (file,) = tmp_path.iterdir()
     file.write_bytes(b"\0" * 8192)
@@ -204,7 +204,7 @@ def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
         Throttle("1/s", table=in_folder(tmp_path))
 
 
-def test_a_group_shares_a_table(tmp_path: Path) -> None:
+def test_table_of_a_group_is_accessible_to_it(tmp_path: Path) -> None:
     own = tmp_path.stat().st_gid
     groups: list[str | int] = [own, str(own)]
     for group in groups:

@@ -64,7 +64,7 @@ def test_text_bytes_and_whole_numbers_can_be_tags(clock: ManualClock) -> None:
         assert counted_as(value, tag, clock)
 
 
-def test_a_request_without_a_usable_tag_is_counted_by_address(clock: ManualClock) -> None:
+def test_unusable_tag_counts_the_request_by_address(clock: ManualClock) -> None:
     for value in [*(json.loads(case["json"]) for case in VECTORS["unusable"]), *OTHERS]:
         assert counted_as(value, BY_ADDRESS + bytes([203, 0, 113, 7]), clock), value
 
@@ -75,7 +75,7 @@ def functions(client: Any) -> list[Any]:
 
 
 @kinds
-def test_what_a_client_sends_is_counted(
+def test_values_sent_by_a_client_are_counted_by_tag_or_address(
     client: Any, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for function in functions(client):
@@ -99,7 +99,7 @@ def test_what_a_client_sends_is_counted(
 
 @kinds
 @pytest.mark.parametrize("tag", [fail, *(lambda _request, value=v: value for v in OTHERS)])
-def test_without_a_usable_tag_the_address_is_counted(
+def test_clients_without_a_usable_tag_have_a_bucket_per_address(
     client: Any, clock: ManualClock, tag: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     throttle = once(clock)
@@ -112,7 +112,7 @@ def test_without_a_usable_tag_the_address_is_counted(
 
 @kinds
 @pytest.mark.parametrize("tag", ["header:X-Value", value_of, fail])
-def test_without_tag_and_address_clients_are_counted_together(
+def test_clients_without_tag_and_address_share_a_bucket(
     client: Any, clock: ManualClock, tag: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     web = client(once(clock), tag=tag)
@@ -131,7 +131,7 @@ def test_only_allow_and_skip_exempt_requests(client: Any, clock: ManualClock) ->
     assert web.statuses(2, x_value="[]") == [200, 429]
 
 
-def test_a_field_of_a_json_body_in_flask() -> None:
+def test_json_field_as_tag_in_flask_cannot_evade_the_limit() -> None:
     app = Flask("shop")
     limiter = Limiter(app, table=False, tag=lambda _request: request.get_json()["user"])
     app.add_url_rule("/", "login", limiter.limit("2/day")(lambda: "hello"), methods=["POST"])

@@ -89,7 +89,7 @@ BAD = [
 ]
 
 
-def test_mypy(tmp_path: Path) -> None:
+def test_mypy_accepts_right_calls_and_reports_each_wrong_one(tmp_path: Path) -> None:
     file = tmp_path / "app.py"
     file.write_text(GOOD + "\n".join(code for code, _ in BAD) + "\n", "utf-8")
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary"]

@@ -116,7 +116,7 @@ DECISIONS = [
 
 
 @pytest.mark.parametrize(("case", "kind"), DECISIONS)
-def test_decisions(case: dict[str, Any], kind: str) -> None:
+def test_decisions_agree_with_the_vectors(case: dict[str, Any], kind: str) -> None:
     clock = ManualClock()
     parts = Parts(options_of(case, clock), kind)
     decisions: list[HttpDecision | None] = []
@@ -148,7 +148,7 @@ WHOLE = [case for case in VECTORS["cases"] if is_whole(case)]
 
 @kinds
 @pytest.mark.parametrize("case", WHOLE, ids=lambda case: str(case["name"]))
-def test_responses(case: dict[str, Any], client: type[Client]) -> None:
+def test_responses_agree_with_the_vectors(case: dict[str, Any], client: type[Client]) -> None:
     clock = ManualClock()
     web = client(options_of(case, clock))
     for step in steps(case, clock):
@@ -165,13 +165,13 @@ def test_responses(case: dict[str, Any], client: type[Client]) -> None:
         assert {name for name in answer.headers if "ratelimit" in name} <= set(fields)
 
 
-def test_most_cases_are_run_as_a_whole() -> None:
+def test_most_vectors_run_through_a_whole_middleware() -> None:
     assert len(WHOLE) > len(VECTORS["cases"]) / 2
 
 
 @kinds
 @pytest.mark.parametrize("case", VECTORS["bad"], ids=str)
-def test_bad_options(case: dict[str, Any], client: type[Client]) -> None:
+def test_wrong_option_is_an_error(case: dict[str, Any], client: type[Client]) -> None:
     with pytest.raises(ConfigError) as caught:
         client(case["options"])
     assert caught.value.field == case["field"]
