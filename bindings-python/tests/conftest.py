@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""Fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dthrottle import ManualClock, Throttle
 
 @pytest.fixture
 def clock() -> ManualClock:
-    """Give a clock at zero."""
+    """Return a clock at zero."""
     return ManualClock()
 
 
 @pytest.fixture
 def throttle(clock: ManualClock) -> Throttle:
-    """Give a throttle of ten units a second, ten at once."""
+    """Return a throttle with ten units per second and a burst of ten."""
     return Throttle("10/s", clock=clock)

@@ -1,4 +1,4 @@
-"""Governors around an application that says hello, by files as EOM Governor has them."""
+"""Governors around a small application, with files of EOM Governor."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ port = 6379
 
 
 def rate(name: str = "all", limit: float = 2, velocity: float = 1, **more: Any) -> dict[str, Any]:
-    """Give an entry of a file of rates."""
+    """Return an entry of a rates file."""
     return {"name": name, "limit": limit, "drain_velocity": velocity, **more}
 
 
 def write(folder: Path, rates: Any = (), project_rates: Any = (), ini: str = INI) -> Path:
-    """Write the files; text is written as it is."""
+    """Write the files; text is written unchanged."""
     for name, content in (("governor.json", rates), ("governor_project.json", project_rates)):
         text = content if isinstance(content, str) else json.dumps(list(content), indent=2)
         (folder / name).write_text(text, "utf-8")
@@ -42,7 +42,7 @@ def write(folder: Path, rates: Any = (), project_rates: Any = (), ini: str = INI
 
 
 def hello(_environ: Any, start_response: Any) -> list[bytes]:
-    """Be the application."""
+    """Answer one request."""
     start_response("200 OK", [("Content-Type", "text/plain"), ("X-App", "1")])
     return [b"hello"]
 
@@ -70,5 +70,5 @@ class GovernorClient:
         return Answer(int(status.split()[0]), given, body, environ)
 
     def statuses(self, count: int, *given: Any, **more: Any) -> list[int]:
-        """Send so many requests."""
+        """Send a number of requests, and return their statuses."""
         return [self.get(*given, **more).status for _ in range(count)]

@@ -1,4 +1,4 @@
-"""Client addresses: the vectors of all languages, and text of any kind."""
+"""Client addresses: the shared vectors, and random text."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_value_of_another_type_is_an_unknown_address(peer: Any) -> None:
 
 
 def test_parser_agrees_with_the_standard_library() -> None:
-    """What is an address there and not here would be a way around the throttle."""
+    """A client whose address only the standard library can parse would not be limited."""
     dice = random.Random(3)
     hits = 0
     for _ in range(20_000):

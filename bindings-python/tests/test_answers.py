@@ -1,4 +1,4 @@
-"""What WSGI and ASGI middleware answer: problems, headers, of one throttle and of two."""
+"""Responses of WSGI and ASGI middleware: problems and header fields, of one or two throttles."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any
 
 import http_sf
 import pytest
-from web import CLIENTS, WsgiClient, fail, kinds, once
+from web import CLIENTS, WsgiClient, fail, kinds, make_throttle
 
 from dthrottle import ManualClock
 
 
 @kinds
 def test_problem_json_body_describes_the_refusal(client: Any, clock: ManualClock) -> None:
-    web = client(once(clock), body="problem+json")
+    web = client(make_throttle(clock), body="problem+json")
     web.get()
     answer = web.get()
     assert answer.headers["content-type"] == "application/problem+json"
-    said = json.loads(answer.body)
-    assert said["type"].startswith("https://iana.org/assignments/http-problem-types#quota")
-    assert "60 s" in said["detail"]
-    assert (said["status"], said["violated-policies"]) == (429, ["default"])
+    problem = json.loads(answer.body)
+    assert problem["type"].startswith("https://iana.org/assignments/http-problem-types#quota")
+    assert "60 s" in problem["detail"]
+    assert (problem["status"], problem["violated-policies"]) == (429, ["default"])
 
 
 @kinds
 def test_refused_head_request_has_no_body(client: Any, clock: ManualClock) -> None:
-    web = client(once(clock))
+    web = client(make_throttle(clock))
     web.get()
     answer = web.get(method="HEAD")
     assert (answer.status, answer.body) == (429, b"")
@@ -38,12 +38,12 @@ def test_refused_head_request_has_no_body(client: Any, clock: ManualClock) -> No
 def test_on_refused_is_called_for_every_refusal(
     client: Any, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[Any] = []
-    web = client(once(clock), on_refused=lambda *given: told.append(given))
+    calls: list[Any] = []
+    web = client(make_throttle(clock), on_refused=lambda *given: calls.append(given))
     answers = [web.get() for _ in range(3)]
-    assert [request for request, _ in told] == [a.request for a in answers[1:]]
-    assert all(not decision.allowed for _, decision in told)
-    web = client(once(clock), on_refused=fail)
+    assert [request for request, _ in calls] == [a.request for a in answers[1:]]
+    assert all(not decision.allowed for _, decision in calls)
+    web = client(make_throttle(clock), on_refused=fail)
     assert web.statuses(3) == [200, 429, 429]
     assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
 
@@ -67,7 +67,7 @@ def test_on_refused_is_called_for_every_refusal(
 def test_headers_option_selects_the_header_fields(
     client: Any, clock: ManualClock, kind: Any, names: set[str]
 ) -> None:
-    web = client(once(clock), headers=kind)
+    web = client(make_throttle(clock), headers=kind)
     for status in (200, 429):
         answer = web.get()
         assert answer.status == status
@@ -76,9 +76,9 @@ def test_headers_option_selects_the_header_fields(
 
 
 def stacked(client: Any, clock: ManualClock, kind: str) -> Any:
-    """Put one middleware around another."""
-    inner = client(once(clock, 5), headers=kind)
-    outer = client(once(clock, 9), headers=kind)
+    """Wrap one middleware in another."""
+    inner = client(make_throttle(clock, 5), headers=kind)
+    outer = client(make_throttle(clock, 9), headers=kind)
     outer.made.app = inner.made
     return outer
 
@@ -88,7 +88,7 @@ def stacked(client: Any, clock: ManualClock, kind: str) -> Any:
 def test_inner_throttle_sets_header_fields_that_are_no_lists(
     client: Any, clock: ManualClock, kind: str
 ) -> None:
-    answer = stacked(client, clock, kind).get()  # which also sees that no field is there twice
+    answer = stacked(client, clock, kind).get()  # fails if a field is there twice
     assert "4" in " ".join(v for name, v in answer.headers.items() if "ratelimit" in name)
     assert "8" not in answer.headers.get("ratelimit-remaining", "")
 

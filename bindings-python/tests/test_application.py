@@ -1,4 +1,4 @@
-"""The name of an application: the same in all its workers, another elsewhere."""
+"""The name of an application, which all its workers share and no other application has."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def name(monkeypatch: pytest.MonkeyPatch, *argv: str) -> str:
-    """Give the name under a command line."""
+    """Return the name for a command line."""
     monkeypatch.setattr(sys, "argv", list(argv))
     found = application_name()
     assert found is not None
@@ -151,7 +151,7 @@ def hello(environ, start_response):
 
 
 def run(folder: Path, code: str) -> list[str]:
-    """Run an application, and give what it prints."""
+    """Run an application, and return the lines that it prints."""
     (folder / "app.py").write_text(SCRIPT + code, "utf-8")
     done = subprocess.run(
         [sys.executable, "app.py"], cwd=folder, capture_output=True, text=True, timeout=60
@@ -161,7 +161,7 @@ def run(folder: Path, code: str) -> list[str]:
 
 
 def shop_tables() -> set[Path]:
-    """Give the tables of this user's shops."""
+    """Return the tables of this user for applications named shop."""
     name = f"dthrottle-{os.getuid()}-shop-*"
     return {*Path("/run/dthrottle").glob(name), *Path("/dev/shm").glob(name)}
 
@@ -253,7 +253,7 @@ native = limits.used(limits.limit("9 per 9 years", {}, can_await=False)).native
 @pytest.mark.usefixtures("shm")
 @pytest.mark.parametrize("made", OPEN)
 def test_each_cluster_secret_has_its_own_table(tmp_path: Path, made: str) -> None:
-    """All that have the same secret meet, whatever came before and was removed since."""
+    """Processes with the same secret share a table, whatever tables were there before."""
     folder = tmp_path / "shop"
     folder.mkdir()
 

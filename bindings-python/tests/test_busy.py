@@ -1,4 +1,4 @@
-"""The busy throttle's calls, and what happens to bad input."""
+"""The calls of BusyThrottle, with valid and invalid arguments."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def test_busy_response_halves_the_limit_of_its_service_only(
     assert (busy.limit("a"), busy.rate("a")) == (None, 100)
     busy.on_busy("a")
     assert busy.limit("a") == 50
-    assert busy.limit(b"a") == 50, "text is its UTF-8"
+    assert busy.limit(b"a") == 50, "text and its UTF-8 bytes name one service"
     assert busy.limit("b") is None
     assert not busy.should_send("a")
     clock.advance(0.299)
-    assert not busy.should_send("a"), "not at once after a busy answer"
+    assert not busy.should_send("a"), "no request directly after a busy response"
     clock.advance(0.001)
     assert [busy.should_send("a") for _ in range(3)] == [True, True, False]
     clock.advance(60)
@@ -183,7 +183,7 @@ def test_forked_children_share_an_unnamed_table() -> None:
 def test_service_of_a_url_agrees_with_the_vectors() -> None:
     for case in VECTORS["services"]:
         assert service_of(case["url"]) == case["service"], case["url"]
-    # A zone is no part of a URL in JavaScript.
+    # JavaScript allows no zone in a URL, so the vectors have none.
     assert service_of("http://[FE80::0:1%eth0]:8080/") == "[fe80::1%eth0]:8080"
     assert service_of("http://\ud800/").isascii()
 

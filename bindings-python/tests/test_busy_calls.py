@@ -1,4 +1,4 @@
-"""The adapters for requests, httpx and urllib3, with a real server that is busy on demand."""
+"""The adapters for requests, httpx and urllib3, with a real server that sends busy responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dthrottle.busy import urllib3 as for_urllib3
 
 
 class Server(ThreadingHTTPServer):
-    """Answers with the next of its answers, then with 200."""
+    """Sends its prepared answers in order, then 200."""
 
     daemon_threads = True
 
@@ -43,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_POST(self) -> None:
-        # In chunks, as streams come.
+        # Streams are sent in chunks.
         while size := int(self.rfile.readline(), 16):
             self.rfile.read(size + 2)
         self.rfile.readline()
@@ -73,7 +73,7 @@ def server() -> Iterator[Server]:
 
 
 class Sleep:
-    """Sleeps until it is woken, however long it was told to."""
+    """Replaces time.sleep: sleeps until the test wakes it."""
 
     def __init__(self) -> None:
         self.begun, self.over = threading.Event(), threading.Event()
@@ -143,7 +143,7 @@ def test_busy_response_stops_the_next_request(
     get = make(throttle)
     assert get(server.url) == 200
     server.answers = [(503, {"Retry-After": "60"})]
-    assert get(server.url) == 503, "the answer itself is the caller's"
+    assert get(server.url) == 503, "the caller gets the busy response"
     with pytest.raises(ServiceBusy, match="is busy: not sent, try again in") as raised:
         get(server.url)
     assert isinstance(raised.value, error)
@@ -160,7 +160,7 @@ def test_request_with_max_delay_waits_for_its_turn(
 ) -> None:
     get = make(BusyThrottle(), max_delay=5)
     server.answers = [(429, {"Retry-After": "1"})]
-    # Before the answer, from which the pause runs.
+    # Before the response, because the pause begins with it.
     begun = time.monotonic()
     assert get(server.url) == 429
     assert get(server.url) == 200
@@ -231,7 +231,7 @@ def test_requests_checks_every_attempt(server: Server) -> None:
     assert time.monotonic() - begun > 0.9
     stats = throttle.stats()
     assert (stats.sent, stats.good, stats.busy) == (2, 1, 1)
-    # Also where all are used up.
+    # The last attempt counts, too.
     server.answers = [(503, {})] * 4
     with pytest.raises(requests.exceptions.RetryError):
         session.get(server.url)
@@ -268,11 +268,11 @@ def test_stopped_request_of_urllib3_closes_no_connection(server: Server) -> None
             http.request("GET", server.url)
     http.throttle.forget(f"127.0.0.1:{server.server_port}")
     assert http.request("GET", server.url).status == 200
-    assert pool.num_connections == 1, "none was closed for it"
+    assert pool.num_connections == 1, "no connection was closed"
 
 
 def test_waiting_request_holds_no_connection(server: Server, sleep: Sleep) -> None:
-    """With one connection for all, who waits for one service must not keep it from the other."""
+    """A request that waits for one service must not block the only connection for another."""
     names = iter(["slow", "slow", "slow", "quick", "quick", "slow"])
     http = for_urllib3.BusyPoolManager(
         max_delay=100, service=lambda _: next(names), maxsize=1, block=True
@@ -390,9 +390,9 @@ def test_child_forked_while_a_thread_waits_has_its_own_turn(server: Server, slee
     assert sleep.begun.wait(30)
     child = os.fork()
     if child == 0:
-        # The child has the throttle, not the thread, and waits for its own turn.
-        held = throttle.turn(service)
-        os._exit(0 if not held and held.wait < 60 else 1)
+        # The child has the throttle but not the waiting thread.
+        turn = throttle.turn(service)
+        os._exit(0 if not turn and turn.wait < 60 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     throttle.forget(service)
     sleep.over.set()
@@ -401,7 +401,7 @@ def test_child_forked_while_a_thread_waits_has_its_own_turn(server: Server, slee
 
 
 def test_async_clients_wait_without_blocking(server: Server, clock: ManualClock) -> None:
-    """By this clock the pause never ends: who blocks the loop comes back only to give up."""
+    """The clock stands still, so a client that blocks the loop would wait until max_delay."""
     throttle = BusyThrottle(clock=clock)
 
     async def work() -> None:

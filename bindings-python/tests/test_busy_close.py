@@ -1,4 +1,4 @@
-"""The end of a busy throttle: its calls, its part in a cluster, other threads and forked children."""
+"""Closing a busy throttle: later calls, its cluster, other threads, forked children."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from test_busy_calls import Maker, Server, each, server
-from test_cluster import close, config, others_run_at_the_end, ports, until
+from test_cluster import close, config, other_threads_run_while, ports, until
 from test_processes import run
 
 from dthrottle import ClosedError
@@ -76,10 +76,10 @@ def drop(throttles: list[BusyThrottle]) -> None:
 def test_other_threads_run_while_a_busy_throttle_closes(
     end: Callable[[list[BusyThrottle]], None],
 ) -> None:
-    assert others_run_at_the_end(BusyThrottle, end)
+    assert other_threads_run_while(BusyThrottle, end)
 
 
-# The child has the parent's throttle, but not its thread.
+# The child has the throttle of its parent, but not the thread of the exchange.
 FORK = """
 import os, sys, time
 from dthrottle.busy import BusyThrottle
@@ -109,7 +109,7 @@ if child == 0:
     finally:
         os._exit(1)
 assert os.waitpid(child, 0)[1] == 0
-# Who leaves says so at once.
+# A node that leaves reports it immediately, so a wrong report would arrive within this time.
 for _ in range(50):
     assert kept.stats().peers == peer.stats().peers == 1
     time.sleep(0.01)

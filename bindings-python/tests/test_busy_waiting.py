@@ -1,4 +1,4 @@
-"""Requests that are tried again, and many that wait for their turn at once."""
+"""Retries, and many requests that wait for their turn at the same time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WAITING = 200
 
 
 def session(throttle: BusyThrottle, max_delay: float = 0.0, **retry: bool) -> requests.Session:
-    """Try 503 twice again, at once."""
+    """Make a session that retries 503 twice without a pause of its own."""
     made = requests.Session()
     retries = Retry(2, status_forcelist=[503], **retry)  # type: ignore[arg-type]
     made.mount("http://", BusyAdapter(throttle, max_delay=max_delay, max_retries=retries))
@@ -64,7 +64,7 @@ def test_last_failed_attempt_of_requests_is_recorded(server: Server) -> None:
 
 
 def test_waiting_requests_do_not_poll_the_throttle() -> None:
-    """If every turn woke all, half of the square of them would be asked: 20,000."""
+    """If every turn woke all waiting requests, there would be WAITING² / 2 = 20,000 checks."""
 
     async def tasks(caller: Caller) -> None:
         await asyncio.gather(
@@ -116,10 +116,10 @@ def test_forked_child_starts_with_empty_queues() -> None:
         with closing(caller._waits("api")) as waits:
             first = next(waits)
             alone = [len(line) for line in caller._lines.values()]
-        # At the end of its parent's line it would wait a second more.
+        # At the end of the parent's queue it would wait a second longer.
         os._exit(0 if first <= 2 and alone == [1] and caller._lines == {} else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert len(caller._lines["api"]) == len(threads), "nobody has left the parent's"
+    assert len(caller._lines["api"]) == len(threads), "no request has left the queue of the parent"
     caller.throttle.forget("api")
     for thread in threads:
         thread.join()

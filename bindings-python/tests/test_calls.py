@@ -1,4 +1,4 @@
-"""The calls as Python sees them: arguments, answers, equality, text."""
+"""The calls of Throttle and Domain: arguments, answers, equality, repr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is charged at one node is owed at all of them: by hand, and by requests that cost much."""
+"""Charges of one node count on all nodes: calls of charge, and requests above the burst."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Nodes = tuple[Throttle, Throttle]
 
 @pytest.fixture
 def nodes() -> Iterator[Nodes]:
-    """Two nodes that know of each other. A unit takes an hour, so that no test has to be quick."""
+    """Start two nodes. A unit takes an hour, so that tests do not depend on time."""
     own, other = ports(2)
     one = Throttle("1/hour", burst=BURST, cluster=config(own, other))
     two = Throttle("1/hour", burst=BURST, cluster=config(other, own))
@@ -31,11 +31,10 @@ def nodes() -> Iterator[Nodes]:
         yield one, two
 
 
-def told(two: Throttle, balance: int, use: Callable[[str], Any]) -> str:
-    """Use tags until the other node has the balance of one that it should have.
+def tag_with_balance(two: Throttle, balance: int, use: Callable[[str], Any]) -> str:
+    """Use new tags until the other node has the expected balance of one of them.
 
-    It takes no reports while it starts, and has another balance where it was told in the midst
-    of the use.
+    A node ignores reports while it starts, and a report may contain a part of the use only.
     """
     for tag in map(str, range(60)):
         use(tag)
@@ -44,7 +43,7 @@ def told(two: Throttle, balance: int, use: Callable[[str], Any]) -> str:
             if two.peek(tag).balance == balance:
                 return tag
             time.sleep(0.01)
-    raise AssertionError(f"never {balance}")
+    raise AssertionError(f"no tag got the balance {balance} on the other node")
 
 
 @pytest.mark.parametrize("call", ["charge", "charge_local"])
@@ -56,7 +55,7 @@ def test_charge_is_reported_to_peers_and_charge_local_is_not(nodes: Nodes, call:
         one.refund(tag, 25)
         one.allow(tag)
 
-    tag = told(two, BURST - (6 if call == "charge" else 1), use)
+    tag = tag_with_balance(two, BURST - (6 if call == "charge" else 1), use)
     assert one.peek(tag).balance == BURST - 6
 
 
@@ -73,7 +72,7 @@ def test_debt_of_a_request_counts_on_every_node(nodes: Nodes, client: type[Clien
         user["name"] = tag
         assert first.get().status == 200
 
-    user["name"] = told(nodes[1], -2 * BURST, use)
+    user["name"] = tag_with_balance(nodes[1], -2 * BURST, use)
     user["kind"] = "small"
     answers = [each.get() for each in (first, second)]
     assert [answer.status for answer in answers] == [429, 429]

@@ -79,7 +79,7 @@ def test_configuration_accepts_any_mapping_and_tuple() -> None:
 
 
 def circular() -> list[Any]:
-    """Give a list that contains itself."""
+    """Return a list that contains itself."""
     items: list[Any] = [{"rate": 1}]
     items[0]["rate"] = items
     return items
@@ -123,7 +123,7 @@ def test_deeply_nested_configuration_is_an_error() -> None:
         deep = [deep]
     with pytest.raises(ConfigError):
         Throttle(rate=deep)
-    while deep:  # one by one: to free them at once would be a deep recursion of Python's
+    while deep:  # freeing them all at once would be a deep recursion in Python
         deep = deep.pop()
 
 
@@ -156,15 +156,15 @@ def test_file_that_is_not_utf_8_is_a_file_error(tmp_path: Path) -> None:
 
 def test_every_error_class_keeps_message_field_and_line() -> None:
     for kind, error in BY_KIND.items():
-        one = error("what is wrong", "field", 3)
-        assert str(one) == "what is wrong"
+        one = error("a message", "field", 3)
+        assert str(one) == "a message"
         assert (one.kind, one.field, one.line) == (kind, "field", 3)
         assert (error("x").field, error("x").line) == (None, None)
 
 
 @pytest.mark.parametrize("kind", BY_KIND)
 def test_errors_can_be_pickled(kind: str) -> None:
-    one = BY_KIND[kind]("what is wrong", "field", 3)
+    one = BY_KIND[kind]("a message", "field", 3)
     other = pickle.loads(pickle.dumps(one))
     assert type(other) is type(one)
     assert (str(other), other.field, other.line) == (str(one), one.field, one.line)

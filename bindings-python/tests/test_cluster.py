@@ -1,4 +1,4 @@
-"""Clusters: nodes on real sockets of this machine, and what a fork makes of a node."""
+"""Clusters: nodes on real sockets of this machine, and nodes whose process forks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BURST = 100_000
 
 
 def ports(count: int) -> list[int]:
-    """Find ports that were free a moment ago."""
+    """Return ports that were free a moment ago."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket(type=socket.SOCK_DGRAM)) for _ in range(count)]
         for one in sockets:
@@ -31,12 +31,12 @@ def ports(count: int) -> list[int]:
 
 
 def config(own: int, peer: int) -> ClusterConfig:
-    """Describe a node that knows where the other one is."""
+    """Return the configuration of a node with one peer."""
     return {"name": "test", "listen": f"127.0.0.1:{own}", "peers": [f"127.0.0.1:{peer}"]}
 
 
 def until(done: Callable[[], bool]) -> None:
-    """Wait. How long it takes is not the question here."""
+    """Wait until a condition holds; fail after a minute."""
     end = time.monotonic() + 60
     while not done():
         assert time.monotonic() < end
@@ -44,19 +44,19 @@ def until(done: Callable[[], bool]) -> None:
 
 
 def stats(throttle: Throttle) -> ClusterStats:
-    """Give the stats of a node."""
+    """Return the cluster statistics of a node."""
     found = throttle.cluster_stats()
     assert found is not None
     return found
 
 
 def sees(throttle: Throttle, state: str) -> Callable[[], bool]:
-    """Ask whether a node sees its one peer in a state."""
+    """Return a function that says whether a node sees its only peer in a state."""
     return lambda: [peer.state for peer in stats(throttle).peers] == [state]
 
 
 def kinds(throttle: Throttle, after: int = 0) -> list[str]:
-    """Give the kinds of the events after a number."""
+    """Return the kinds of the events after a number."""
     return [event.kind for event in throttle.events(after)]
 
 
@@ -71,7 +71,7 @@ def test_nodes_with_different_rules_record_an_event() -> None:
             until(lambda node=node: "rules_differ" in kinds(node))  # type: ignore[misc]
             (differs,) = [event for event in node.events() if event.kind == "rules_differ"]
             assert differs.node == stats(peer).node
-        # Each node counts what the other admitted by its own rules.
+        # Each node counts the hits of the other one by its own rules.
         until(lambda: one.allow("tag") and two.peek("tag").remaining < BURST // 2)
         assert (one.peek("tag").limit, two.peek("tag").limit) == (BURST, BURST // 2)
 
@@ -82,15 +82,15 @@ def test_nodes_count_a_tag_in_one_bucket() -> None:
     two = Throttle(RATE, burst=BURST, cluster=config(other, own))
     with closing(one), closing(two):
         one.start()
-        # Starts itself.
+        # The first check starts the exchange.
         two.allow("first")
         until(sees(one, "up"))
         until(sees(two, "up"))
-        # Until it has been heard: what comes too late is not charged.
+        # Repeated, because reports that arrive too late are not charged.
         until(lambda: one.allow("tag") and two.peek("tag").remaining < BURST)
         until(lambda: two.allow("back") and one.peek("back").remaining < BURST)
         assert one.stats().unreported == 0
-        # What was counted is written down now and then.
+        # Counters are written to the table at intervals.
         until(lambda: stats(one).peers[0].received > 0)
         until(lambda: stats(one).counts["reports_sent"] > 0)
 
@@ -121,7 +121,7 @@ def test_nodes_count_a_tag_in_one_bucket() -> None:
         assert one.events(after=up.number - 1)[0].number == up.number
 
         two.close()
-        # That it left may be known only after it is down.
+        # The message that the node left may be lost; then it is first seen as down.
         until(lambda: not {"peer_left", "peer_down"}.isdisjoint(kinds(one, last)))
         until(sees(one, "left"))
 
@@ -137,7 +137,7 @@ def test_cluster_stats_cannot_be_changed() -> None:
         assert "reports_sent" in seen.counts
         assert seen == seen
         assert {seen} == {seen}
-        # A throttle that nobody has asked has nothing running.
+        # Without a check no exchange has started.
         assert (seen.incarnation, seen.pid, seen.peers) == (0, 0, [])
         assert set(seen.counts.values()) == {0}
 
@@ -174,8 +174,11 @@ def test_invalid_event_number_is_an_error(throttle: Throttle, after: Any) -> Non
         throttle.events(after)
 
 
-def another_runs_during(work: Callable[[], object]) -> bool:
-    """Say whether another thread runs: with this interval only when it is let."""
+def other_thread_runs_during(work: Callable[[], object]) -> bool:
+    """Return whether another thread runs during a call.
+
+    The switch interval is so long that it runs only if the call releases the GIL.
+    """
     held, ran = threading.Lock(), []
 
     def wait() -> None:
@@ -195,10 +198,10 @@ def another_runs_during(work: Callable[[], object]) -> bool:
         thread.join()
 
 
-def others_run_at_the_end(make: Callable[..., Any], end: Callable[[list[Any]], object]) -> bool:
-    """Say whether other threads run while throttles end, in any of some rounds.
+def other_threads_run_while(make: Callable[..., Any], end: Callable[[list[Any]], object]) -> bool:
+    """Return whether other threads run while throttles are closed, in any of 20 rounds.
 
-    An end takes a millisecond; a machine that does much else may wake the other thread later.
+    Closing takes a millisecond, and a busy machine may wake the other thread later.
     """
     own, other = ports(2)
 
@@ -209,7 +212,7 @@ def others_run_at_the_end(make: Callable[..., Any], end: Callable[[list[Any]], o
 
     def do_round() -> bool:
         throttles = [start() for _ in range(5)]
-        return another_runs_during(lambda: end(throttles))
+        return other_thread_runs_during(lambda: end(throttles))
 
     return any(do_round() for _ in range(20))
 
@@ -220,7 +223,7 @@ def close(throttles: list[Any]) -> None:
 
 
 def test_other_threads_run_while_a_throttle_closes() -> None:
-    assert others_run_at_the_end(partial(Throttle, "1/s"), close)
+    assert other_threads_run_while(partial(Throttle, "1/s"), close)
 
 
 FORK = """
@@ -240,7 +243,7 @@ def threads():
     tasks = [task for task in Path("/proc/self/task").iterdir() if task.name != str(os.getpid())]
     names = []
     for task in tasks:
-        # It may end while it is looked at.
+        # A thread may end while it is inspected.
         with suppress(FileNotFoundError, ProcessLookupError):
             names.append((task / "comm").read_text().strip())
     return names
@@ -284,14 +287,14 @@ parent = os.getpid()
 listener = fork(listen)
 child = fork(worker)
 until(is_heard)
-# This process has only forked so far, and looked.
+# This process has made no check yet.
 assert threads() == [], threads()
 assert shared.cluster_stats().pid == child
-# Its hits are in the same table, and the child still exchanges.
+# Its hits are in the same table, and the child still runs the exchange.
 until(lambda: shared.allow("parent") and is_heard())
 until(lambda: threads() == ["dthrottle"])
 assert shared.cluster_stats().pid == child
-# Who is killed is followed by who is left.
+# Another process takes over from one that was killed.
 os.kill(child, signal.SIGKILL)
 assert os.waitpid(child, 0)[1] == signal.SIGKILL
 until(lambda: shared.allow("heir") and is_heard())
@@ -306,7 +309,7 @@ def test_forked_processes_form_one_node() -> None:
     run(FORK, *map(str, ports(2)))
 
 
-# Forked at once, before the thread has done anything: the child must notice that it has none.
+# The fork follows right after start(), before the thread has done anything.
 FORK_AT_ONCE = """
 import os, sys, time
 from dthrottle import Throttle

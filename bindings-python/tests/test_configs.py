@@ -1,4 +1,4 @@
-"""Configurations, errors and bad inputs: the vectors about what may be said."""
+"""The vectors of configurations, errors and invalid arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INPUTS = [case for case in vectors.read("inputs") if "python" in case["languages
 
 
 def has_domains(throttle: Throttle, domains: dict[str, list[dict[str, Any]]]) -> None:
-    """Compare the domains and rules of a throttle with what is expected of it."""
+    """Compare the domains and rules of a throttle with the expected ones."""
     for name, rules in domains.items():
         domain = throttle.domain(name)
         assert domain.name == name
@@ -39,8 +39,8 @@ def test_valid_configuration_has_the_rules_of_the_vectors(
     has_domains(Throttle(**config["object"]), config["domains"])
 
 
-def tells(error: DthrottleError, config: dict[str, Any]) -> None:
-    """Check that the message names the field and the fix."""
+def check_error(error: DthrottleError, config: dict[str, Any]) -> None:
+    """Check the field, and that the message has all expected parts."""
     assert error.field == config["field"]
     for part in config["says"]:
         assert part in str(error)
@@ -52,7 +52,7 @@ def tells(error: DthrottleError, config: dict[str, Any]) -> None:
 def test_invalid_toml_is_an_error_with_field_and_line(config: dict[str, Any]) -> None:
     with pytest.raises(ConfigError) as caught:
         Throttle.from_toml(config["toml"])
-    tells(caught.value, config)
+    check_error(caught.value, config)
     if config["line"] is not None:
         assert caught.value.line == config["line"]
 
@@ -64,13 +64,13 @@ def test_invalid_object_is_an_error_with_its_field(config: dict[str, Any]) -> No
     options = config["object"]
     given = {name: value for name, value in options.items() if value is not None}
     if given != options and options != {"rate": None}:
-        # An option that is None was left out; only a rate must not be.
+        # None means that an option was left out, but rate=None is an error.
         rest = {} if "rate" in given else {"rate": 1}
         assert Throttle(**options | rest).rules == Throttle(**given | rest).rules
         return
     with pytest.raises(ConfigError) as caught:
         Throttle(**options)
-    tells(caught.value, config)
+    check_error(caught.value, config)
     assert caught.value.line is None
 
 
@@ -88,7 +88,7 @@ def test_every_error_kind_of_the_vectors_has_a_class() -> None:
 
 
 def argument(value: Any) -> Any:
-    """Give an argument as it is meant: JSON has no bytes, no NaN, no megabyte."""
+    """Return an argument for its notation in the vectors, because JSON has no bytes and no NaN."""
     match value:
         case {"text": text}:
             return text

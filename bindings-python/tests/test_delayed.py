@@ -1,4 +1,4 @@
-"""Requests that are delayed: until their turn, or until they are refused, and those who give up."""
+"""Delayed requests and refusals, and clients that leave meanwhile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from web import PEER, AsgiClient, Client, WsgiClient, kinds, once
+from web import PEER, AsgiClient, Client, WsgiClient, kinds, make_throttle
 
 from dthrottle import ManualClock, Throttle, asgi
 from dthrottle._dthrottle import HttpDecision, Middleware
@@ -22,7 +22,7 @@ TAG = parse_address(PEER) or b""
 
 @pytest.fixture
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Let nobody sleep, but note for how long."""
+    """Replace sleep, and return the list of the times that were slept."""
     times: list[float] = []
     sleep = asyncio.sleep
 
@@ -49,8 +49,8 @@ def test_delayed_requests_are_spaced(client: Any, clock: ManualClock, slept: lis
 def test_requests_without_max_delay_or_in_dry_run_do_not_wait(
     client: Any, clock: ManualClock, slept: list[float]
 ) -> None:
-    assert client(once(clock)).statuses(3) == [200, 429, 429]
-    assert client(once(clock), max_delay=3600, dry_run=True).statuses(2) == [200, 200]
+    assert client(make_throttle(clock)).statuses(3) == [200, 429, 429]
+    assert client(make_throttle(clock), max_delay=3600, dry_run=True).statuses(2) == [200, 200]
     web = client(Throttle("1/s", clock=clock, dry_run=True), max_delay=1)
     assert web.statuses(3) == [200] * 3
     assert (web.counts.passed, web.counts.dry_run, web.counts.delayed) == (1, 2, 0)
@@ -61,7 +61,7 @@ def test_requests_without_max_delay_or_in_dry_run_do_not_wait(
 def test_throttle_milliseconds_delays_refusals(
     client: Any, clock: ManualClock, slept: list[float]
 ) -> None:
-    web = client(once(clock), throttle_milliseconds=250)
+    web = client(make_throttle(clock), throttle_milliseconds=250)
     assert web.statuses(3) == [200, 429, 429]
     assert slept == [0.25, 0.25]
 
@@ -70,7 +70,7 @@ def test_throttle_milliseconds_delays_refusals(
 def test_max_delayed_0_delays_no_request(
     client: Any, clock: ManualClock, slept: list[float]
 ) -> None:
-    web = client(once(clock), max_delay=3600, max_delayed=0, throttle_milliseconds=5)
+    web = client(make_throttle(clock), max_delay=3600, max_delayed=0, throttle_milliseconds=5)
     assert web.statuses(3) == [200, 429, 429]
     assert slept == []
 
@@ -79,7 +79,7 @@ def test_max_delayed_0_delays_no_request(
 def test_delayed_requests_do_not_use_up_max_delayed(
     client: Any, clock: ManualClock, slept: list[float]
 ) -> None:
-    web = client(once(clock), max_delay=3600, max_delayed=1, throttle_milliseconds=5)
+    web = client(make_throttle(clock), max_delay=3600, max_delayed=1, throttle_milliseconds=5)
     assert web.statuses(62) == [200] * 61 + [429]
     assert len(slept) == 61
 
@@ -88,7 +88,7 @@ def test_delayed_requests_do_not_use_up_max_delayed(
 def test_server_without_threads_delays_no_request(
     clock: ManualClock, slept: list[float], caplog: pytest.LogCaptureFixture, option: str
 ) -> None:
-    web = WsgiClient(once(clock), **{option: 3600})
+    web = WsgiClient(make_throttle(clock), **{option: 3600})
     web.multithread = False
     assert web.statuses(3) == [200, 429, 429]
     assert (slept, web.counts.delayed) == ([], 0)
@@ -103,7 +103,7 @@ def test_max_delayed_counts_threads_and_starts_at_zero_in_a_child(
     clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     web, asleep, wake = (
-        WsgiClient(once(clock), max_delay=3600, max_delayed=2),
+        WsgiClient(make_throttle(clock), max_delay=3600, max_delayed=2),
         [],
         threading.Event(),
     )
@@ -121,13 +121,13 @@ def test_max_delayed_counts_threads_and_starts_at_zero_in_a_child(
     for thread in threads:
         thread.start()
     both.wait(60)
-    assert web.get().status == 429, "the third has no room"
-    assert web.get(peer="198.51.100.1").status == 200, "who need not wait needs none"
+    assert web.get().status == 429, "two requests are delayed already"
+    assert web.get(peer="198.51.100.1").status == 200, "a request that need not wait passes"
     child = os.fork()
     if child == 0:
         monkeypatch.setattr(time, "sleep", lambda _seconds: None)
         os._exit(0 if web.get().status == 200 else 1)
-    assert os.waitpid(child, 0)[1] == 0, "nobody is delayed in a child"
+    assert os.waitpid(child, 0)[1] == 0, "a forked child begins without delayed requests"
     wake.set()
     for thread in threads:
         thread.join(60)
@@ -138,11 +138,11 @@ def test_max_delayed_counts_threads_and_starts_at_zero_in_a_child(
 def test_interrupted_delay_refunds_the_request(
     client: Callable[..., Client], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    throttle = once(clock, 4)
+    throttle = make_throttle(clock, 4)
     web = client(throttle, max_delay=3600, max_delayed=1, cost=2)
 
     def stop(_seconds: float) -> None:
-        raise SystemExit  # as gunicorn stops a worker
+        raise SystemExit  # gunicorn stops workers like this
 
     async def cancel(_seconds: float) -> None:
         raise asyncio.CancelledError
@@ -168,7 +168,7 @@ async def no_message() -> Any:
 
 
 class Connection:
-    """A client of ASGI whose messages come when a test wants them to."""
+    """A client of ASGI that sends messages when the test says so."""
 
     def __init__(self) -> None:
         self.messages: asyncio.Queue[Any] = asyncio.Queue()
@@ -177,7 +177,7 @@ class Connection:
         self.started = asyncio.Event()
 
     async def app(self, _scope: Any, receive: Any, send: Any) -> None:
-        """Read the whole body, then answer."""
+        """Read the whole body, then respond."""
         self.started.set()
         while True:
             self.received.append(await receive())
@@ -187,7 +187,7 @@ class Connection:
         await send({"type": "http.response.body", "body": b""})
 
     async def send(self, message: Any) -> None:
-        """Note an answer."""
+        """Record a message of the application."""
         self.sent.append(message)
 
     async def ask(self, middleware: Any, peer: str = PEER) -> None:
@@ -197,12 +197,12 @@ class Connection:
 
 
 def part(body: bytes, more: bool = True) -> dict[str, Any]:
-    """Write a part of a body."""
+    """Return the message with a part of a body."""
     return {"type": "http.request", "body": body, "more_body": more}
 
 
 def delayed(clock: ManualClock, seconds: float, connection: Connection, **options: Any) -> Any:
-    """Make a middleware that will delay the next request for so many seconds."""
+    """Make a middleware that delays the next request by a number of seconds."""
     throttle = Throttle(f"1 per {seconds} s", clock=clock)
     middleware = asgi.ThrottleMiddleware(connection.app, throttle, max_delay=3600, **options)
     throttle.check(TAG)
@@ -255,7 +255,7 @@ def test_large_body_is_not_buffered_while_delayed(
         for message in sent:
             connection.messages.put_nowait(message)
         asked = asyncio.ensure_future(connection.ask(middleware))
-        # All that the loop can do before the turn.
+        # Run everything that the loop can run before the turn.
         for _ in range(100):
             await sleep(0)
         assert not connection.started.is_set()
@@ -277,7 +277,7 @@ def test_event_loop_runs_while_requests_are_delayed(clock: ManualClock) -> None:
         other.messages.put_nowait(part(b"", more=False))
         await asyncio.wait_for(other.ask(middleware, "198.51.100.1"), 60)
         assert other.sent[0]["status"] == 200
-        # One may wait so long; the others are refused.
+        # The wait of the second request would exceed max_delay.
         assert [task.done() for task in asked] == [False] + [True] * 19
         asked[0].cancel()
         await asyncio.wait(asked)
@@ -294,7 +294,7 @@ def test_lifespan_and_websockets_are_not_limited(clock: ManualClock, kind: str) 
         async def app(*given: Any) -> None:
             seen.append(given)
 
-        throttle = once(clock)
+        throttle = make_throttle(clock)
         middleware = asgi.ThrottleMiddleware(app, throttle)
         given: Any = ({"type": kind, "client": (PEER, 1), "headers": []}, object(), object())
         for _ in range(3):
@@ -306,7 +306,7 @@ def test_lifespan_and_websockets_are_not_limited(clock: ManualClock, kind: str) 
 
 
 def test_functions_of_the_application_may_be_coroutines(clock: ManualClock) -> None:
-    told: list[Any] = []
+    decisions: list[Any] = []
 
     async def tag(_scope: Any) -> str:
         await asyncio.sleep(0)
@@ -316,16 +316,16 @@ def test_functions_of_the_application_may_be_coroutines(clock: ManualClock) -> N
         return 2
 
     async def on_refused(_scope: Any, decision: Any) -> None:
-        told.append(decision)
+        decisions.append(decision)
 
     async def body(_scope: Any, _decision: Any) -> str:
         return "later"
 
-    throttle = once(clock, 4)
+    throttle = make_throttle(clock, 4)
     web = AsgiClient(throttle, tag=tag, cost=cost, on_refused=on_refused, body=body)
     assert web.statuses(2) == [200, 200]
     assert web.get().body == b"later"
-    assert (len(told), throttle.peek("t").remaining) == (1, 0)
+    assert (len(decisions), throttle.peek("t").remaining) == (1, 0)
 
 
 def test_failing_coroutines_are_replaced_by_defaults(
@@ -334,9 +334,9 @@ def test_failing_coroutines_are_replaced_by_defaults(
     async def fail(*_given: Any) -> Any:
         raise KeyError("user")
 
-    assert AsgiClient(once(clock), tag=fail).statuses(3) == [200, 429, 429]
-    assert AsgiClient(once(clock), body=fail, on_refused=fail).statuses(2) == [200, 429]
-    assert AsgiClient(once(clock), cost=fail).statuses(2) == [200, 429]
+    assert AsgiClient(make_throttle(clock), tag=fail).statuses(3) == [200, 429, 429]
+    assert AsgiClient(make_throttle(clock), body=fail, on_refused=fail).statuses(2) == [200, 429]
+    assert AsgiClient(make_throttle(clock), cost=fail).statuses(2) == [200, 429]
     assert len(caplog.records) == 4
 
 
@@ -349,7 +349,9 @@ def test_request_cancelled_before_its_delay_no_longer_counts_as_delayed(
         refused.append(asyncio.current_task())
         await asyncio.Event().wait()
 
-    web = AsgiClient(once(clock), throttle_milliseconds=5, max_delayed=2, on_refused=on_refused)
+    web = AsgiClient(
+        make_throttle(clock), throttle_milliseconds=5, max_delayed=2, on_refused=on_refused
+    )
     web.statuses(1)
 
     async def cancelled() -> None:
@@ -362,9 +364,9 @@ def test_request_cancelled_before_its_delay_no_longer_counts_as_delayed(
 
     for _ in range(3):
         asyncio.run(cancelled())
-    other = AsgiClient(once(clock), throttle_milliseconds=5, max_delayed=1)
+    other = AsgiClient(make_throttle(clock), throttle_milliseconds=5, max_delayed=1)
     assert other.statuses(2) == [200, 429]
-    assert slept == [0.005], "no place was lost"
+    assert slept == [0.005], "the other requests no longer count as delayed"
 
 
 @pytest.mark.parametrize("raised", [SystemExit, KeyError])
@@ -374,15 +376,17 @@ def test_request_interrupted_before_its_delay_no_longer_counts_as_delayed(
     def on_refused(_environ: Any, _decision: Any) -> None:
         raise raised
 
-    web = WsgiClient(once(clock), throttle_milliseconds=5, max_delayed=2, on_refused=on_refused)
+    web = WsgiClient(
+        make_throttle(clock), throttle_milliseconds=5, max_delayed=2, on_refused=on_refused
+    )
     web.statuses(1)
     for _ in range(3):
         with suppress(SystemExit):
             web.get()
     slept.clear()
-    other = WsgiClient(once(clock), throttle_milliseconds=5, max_delayed=1)
+    other = WsgiClient(make_throttle(clock), throttle_milliseconds=5, max_delayed=1)
     assert other.statuses(2) == [200, 429]
-    assert slept == [0.005], "no place was lost"
+    assert slept == [0.005], "the other requests no longer count as delayed"
 
 
 def decided(native: Middleware) -> HttpDecision:
@@ -393,7 +397,7 @@ def decided(native: Middleware) -> HttpDecision:
 
 
 def test_delay_ends_once_and_request_is_refunded_once(clock: ManualClock) -> None:
-    throttle = once(clock, 4)
+    throttle = make_throttle(clock, 4)
     options = {"throttle": throttle, "cost": 2, "max_delay": 600, "skip_failed_requests": True}
     native = Middleware({**options, "max_delayed": 2})
     passed, _, first, second = (decided(native) for _ in range(4))
@@ -404,7 +408,7 @@ def test_delay_ends_once_and_request_is_refunded_once(clock: ManualClock) -> Non
         assert throttle.peek(TAG).balance == -2
     third = decided(native)
     assert third.delay > 0
-    assert decided(native).refused, "one place was free, and not two"
+    assert decided(native).refused, "only one request had ended its delay"
     second.end_delay(False)
     third.end_delay(True)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Limits in Django: the whole site, views sync and async, users, settings."""
+"""Limits in Django: the whole site, sync and async views, users, settings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def site(**setting: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """Make the limits of the site anew."""
+    """Discard the limits of the previous test."""
     dthrottle.django._limits.cache_clear()
     yield
     dthrottle.django._limits.cache_clear()
@@ -55,7 +55,7 @@ async def hello_later(_request: Any) -> HttpResponse:
 
 
 class Sync:
-    """Asks views that block."""
+    """Calls sync views."""
 
     view = staticmethod(hello)
 
@@ -70,7 +70,7 @@ class Sync:
 
 
 class Async(Sync):
-    """Asks views that are coroutines."""
+    """Calls async views."""
 
     view = staticmethod(hello_later)
 
@@ -97,7 +97,7 @@ def statuses(kind: Any, view: Any, count: int, **more: Any) -> list[int]:
 
 
 def named(kind: Any, name: str) -> Any:
-    """Make a view of this name."""
+    """Return a view with this name."""
     copy = FunctionType(kind.view.__code__, globals(), name)
     copy.__qualname__ = name
     return copy
@@ -200,7 +200,7 @@ def test_each_class_has_its_own_bucket() -> None:
 
 
 def resolved(view: Any, method: str = "get", path: str = "/", **more: Any) -> Any:
-    """Ask a view as Django does, which finds it by the path."""
+    """Call a view as Django does after it has resolved the path."""
     request = getattr(GET, method)(path, **more)
     request.resolver_match = SimpleNamespace(func=view)
     return view(request)
@@ -360,7 +360,7 @@ class Called:
 
 
 class AlsoCalled(Called):
-    """Another one."""
+    """A view of another class."""
 
 
 def test_callable_objects_and_partials_can_be_limited() -> None:

@@ -1,4 +1,4 @@
-"""Limits in FastAPI: budgets by route, shared ones, what clients and routes see."""
+"""Limits in FastAPI: per route, shared, responses and decisions."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_responses_have_header_fields_and_refusals_a_body() -> None:
     assert second.headers["retry-after"] == "3600"
     assert second.headers["ratelimit"] == '"1/hour";r=0;t=3600'
     app.add_exception_handler(Refused, refused_handler)
-    app.middleware_stack = None  # is made anew with the handler
+    app.middleware_stack = None  # FastAPI makes it again with the handler
     third = web.get("/one")
     assert (third.status, json.loads(third.body)) == (429, {"error": "slow down"})
     assert third.headers["content-type"] == "application/json"
@@ -231,6 +231,6 @@ def test_mount_path_with_a_parameter_does_not_evade_a_limit() -> None:
 
 
 def test_annotations_of_a_dependency_are_types() -> None:
-    # Earlier versions of FastAPI cannot read them otherwise.
+    # FastAPI 0.110 treats a parameter whose annotation is text as a query parameter.
     names = inspect.signature(Limiter(table=False).limit("1/hour")).parameters.values()
     assert not any(isinstance(name.annotation, str) for name in names)

@@ -1,4 +1,4 @@
-"""Limits in Flask: budgets by route, shared ones, exemptions, what clients and handlers see."""
+"""Limits in Flask: per route, shared, exemptions, responses and error handlers."""
 
 from __future__ import annotations
 
@@ -90,8 +90,12 @@ def test_default_limits_count_per_route_and_application_limits_together() -> Non
     )
     assert statuses(app, "/one", 3) == [200, 200, 429]
     assert statuses(app, "/two", 1) == [200]
-    assert statuses(app, "/own", 3) == [200, 200, 429], "the whole application has had its six"
-    assert statuses(app, "/nowhere", 1) == [429], "whoever looks for what is not there is counted"
+    assert statuses(app, "/own", 3) == [200, 200, 429], (
+        "the limit of the whole application is used up"
+    )
+    assert statuses(app, "/nowhere", 1) == [429], (
+        "requests without a route count for the application"
+    )
     assert statuses(app, "/free", 9) == [200] * 9
     assert statuses(app, "/static/a.css", 1) == [404]
 
@@ -136,14 +140,14 @@ def test_limits_of_different_methods_have_separate_buckets() -> None:
     client = application(limiter, one=get(post(hello))).test_client()
     assert [client.get("/one").status_code for _ in range(3)] == [200, 200, 429]
     assert [client.post("/one").status_code for _ in range(3)] == [200, 200, 429]
-    assert client.head("/one").status_code == 429, "it is answered by the view for GET"
+    assert client.head("/one").status_code == 429, "the view for GET answers HEAD"
 
 
 def test_limiter_is_disabled_for_one_of_two_applications() -> None:
     limiter = make(default_limits="1/hour")
     on, off = Flask("on"), Flask("off")
     off.config["DTHROTTLE_ENABLED"] = False
-    for app in (on, off, on):  # twice is once
+    for app in (on, off, on):  # the second call for an application has no effect
         limiter.init_app(app)
     for app in (on, off):
         app.add_url_rule("/one", "one", hello)
@@ -323,13 +327,13 @@ def test_many_limits_share_one_throttle(caplog: pytest.LogCaptureFixture) -> Non
     limiter = make()
     views = {f"v{n}": limiter.limit(f"{n + 1}/hour")(hello) for n in range(20)}
     app = application(limiter, **views)
-    assert caplog.records == [], "nothing is opened before there is a request"
+    assert caplog.records == [], "no table is opened before the first request"
     for n in range(20):
         assert statuses(app, f"/v{n}", n + 2) == [200] * (n + 1) + [429]
     assert len(caplog.records) == 1
     late = application(limiter, late=limiter.limit("1/day")(hello))
     assert statuses(late, "/late", 2) == [200, 429]
-    assert statuses(app, "/v3", 1) == [429], "what was opened later has changed nothing"
+    assert statuses(app, "/v3", 1) == [429], "the later limit has not changed the others"
 
 
 @pytest.mark.parametrize(
@@ -389,7 +393,7 @@ def test_wrong_configuration_of_one_application_does_not_affect_another() -> Non
     app.config["DTHROTTLE_ALLOW"] = ["alice"]
     with pytest.raises(ConfigError, match=r'^allow: must be .* got "alice"$'):
         limiter.init_app(app)
-    # What was refused is forgotten, and fails no request.
+    # The wrong configuration has no effect on another application.
     assert statuses(application(limiter, one=view), "/one", 2) == [200, 429]
 
 

@@ -1,4 +1,4 @@
-"""What Governor does with requests: its arithmetic, which rate is whose, what it answers and logs."""
+"""Requests through Governor: its counts, the choice of a rate, its responses and log lines."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dthrottle import ConfigError, Decision, ManualClock
 from dthrottle.governor import Options, wrap
 
 
-class Document:
-    """The arithmetic of the document, word by word, in exact numbers."""
+class Specification:
+    """The formula of the specification, in exact numbers."""
 
     def __init__(self, limit: float, velocity: float, *, charge_refused: bool = True) -> None:
         self.limit, self.velocity = Fraction(str(limit)), Fraction(str(velocity))
@@ -25,7 +25,7 @@ class Document:
         self.charge_refused = charge_refused
 
     def passes(self, now: Fraction) -> bool:
-        """Say what becomes of a request."""
+        """Count a request, and return whether it passes."""
         drain = (now - self.last_time) * self.velocity
         new_count = max(Fraction(0), self.count - drain) + 1
         passes = new_count <= self.limit
@@ -45,8 +45,8 @@ def test_counts_follow_the_formula_of_the_specification(
     for seed in range(3):
         dice, clock, now = random.Random(seed), ManualClock(), Fraction(0)
         web = GovernorClient(path, clock)
-        model = Document(limit, velocity)
-        kinder = Document(limit, velocity, charge_refused=False)
+        model = Specification(limit, velocity)
+        kinder = Specification(limit, velocity, charge_refused=False)
         for step in range(500):
             # By whole milliseconds: often none, mostly near the velocity, now and then a rest in
             # which the bucket may become empty.
@@ -75,7 +75,7 @@ def test_fractional_limits_and_velocity_0_are_exact(
     for seed in range(3):
         dice, clock, now = random.Random(seed), ManualClock(), Fraction(0)
         web = GovernorClient(path, clock)
-        model, whole = Document(limit, velocity), Document(int(limit), velocity)
+        model, whole = Specification(limit, velocity), Specification(int(limit), velocity)
         for step in range(300):
             # Pauses of whole, half and third requests: many counts are then just at the limit.
             parts = dice.choice([0, 1, 2, 3, 3, 4, 6, 6, 9, 12])
@@ -164,13 +164,15 @@ def test_rates_of_a_project_precede_general_rates(tmp_path: Path, clock: ManualC
 
     assert passed("big", "/v1/a", "PUT") == 2
     assert passed("big", "/v1/queues") == 4
-    assert passed("big", "/v1/a", "POST") == 1, "none of its own: the first general one"
-    assert passed("big", "/v1/a") == 3, "the next general one"
+    assert passed("big", "/v1/a", "POST") == 1, (
+        "without a matching rate of its own, the first general rate counts"
+    )
+    assert passed("big", "/v1/a") == 3, "the second general rate counts"
     assert passed("other", "/v1/a", "PUT") == 1
     assert passed("other", "/v2") == 0
     assert passed("small", "/v1/queues", "PUT") == 1
     assert passed("small", "/v1/queues") == 3
-    assert passed("tiny", "/v1/queues", "PUT") == 1, "each project for itself"
+    assert passed("tiny", "/v1/queues", "PUT") == 1, "each project has its own count"
 
 
 @pytest.mark.parametrize(
@@ -205,8 +207,8 @@ def test_rate_applies_only_to_its_methods(tmp_path: Path, clock: ManualClock) ->
     assert web.statuses(3, method="PUT") == [200] * 3
     assert web.made.counts.unmatched == 3
     assert web.statuses(1, method="GET") == [200]
-    assert web.statuses(1, method="DELETE") == [429], "one rate, one bucket"
-    assert web.statuses(1, method="get") == [429], "applications take it for GET"
+    assert web.statuses(1, method="DELETE") == [429], "methods of one rate share a bucket"
+    assert web.statuses(1, method="get") == [429], "applications treat it as GET"
     assert "ratelimit" not in web.get(method="PUT").headers
 
 
@@ -214,7 +216,7 @@ def test_rate_applies_only_to_its_methods(tmp_path: Path, clock: ManualClock) ->
 def test_empty_or_text_methods_match_no_request(
     tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture, methods: Any
 ) -> None:
-    """The original makes a set of them: of nothing, or of the letters of a text."""
+    """The original makes a set: empty, or of the letters of the text."""
     web = GovernorClient(write(tmp_path, [rate(limit=0, methods=methods)]), clock)
     assert web.statuses(2, method="GET") == [200, 200]
     assert web.made.counts.unmatched == 2
@@ -285,7 +287,7 @@ def test_refusal_has_an_empty_body_and_header_fields(tmp_path: Path, clock: Manu
     assert (last.status, last.body) == (429, b"")
     assert last.headers == {
         "content-length": "0",
-        "retry-after": "4",  # what was refused counts as well: the count is 3, and must be 1
+        "retry-after": "4",  # refused requests count: the count is 3, and must fall to 1
         "ratelimit-policy": '"al\\"l";q=2;w=4',
         "ratelimit": '"al\\"l";r=0;t=4',
     }
@@ -462,7 +464,7 @@ def test_log_says_which_processes_share_the_counts(
         assert says in record.getMessage()
         assert ("redis" in record.getMessage()) is (path == with_redis)
     assert GovernorClient(with_redis, table=named).statuses(1) == [200]
-    assert GovernorClient(with_redis, table=named).statuses(1) == [429], "one table"
+    assert GovernorClient(with_redis, table=named).statuses(1) == [429], "both share one table"
 
 
 def test_governors_with_different_rates_in_one_table_cause_a_warning(

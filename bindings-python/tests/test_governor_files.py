@@ -1,4 +1,4 @@
-"""The files of Governor: as the document has them, missing, and wrong in every way."""
+"""The files of Governor: the example of the specification, missing files, and errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from governors import INI, GovernorClient, rate, write
 
 from dthrottle import ConfigError, FileError, ManualClock
 
-DOCUMENT = """\
+SPECIFICATION = """\
 [eom:governor]
 rates_file = {folder}/.eom/governor.json
 project_rates_file = {folder}/.eom/governor_project.json
@@ -47,20 +47,20 @@ formatter = plain
 format = %(levelname)s %(name)s %(message)s
 """
 
-# In a process of its own: logging is configured for all of it.
+# Runs in a new process, because it configures logging for the whole process.
 PROGRAM = """\
 import logging, sys
 sys.path[:0] = sys.argv[2:]
 from governors import GovernorClient
 logging.getLogger("mine")
 web = GovernorClient(sys.argv[1], table=False)
-logging.getLogger("mine").warning("I am heard")
+logging.getLogger("mine").warning("a line of another logger")
 print(web.statuses(3, project="p"), web.statuses(4, project="big"))
 """
 
 
 def bad(folder: Path, *given: Any, **more: Any) -> ConfigError:
-    """Give the error of files that are wrong."""
+    """Return the error about wrong files."""
     with pytest.raises(ConfigError) as caught:
         GovernorClient(write(folder, *given, **more), ManualClock())
     return caught.value
@@ -71,7 +71,7 @@ def test_example_of_the_specification_limits_requests_and_configures_logging(
     tmp_path: Path, disable: str
 ) -> None:
     (tmp_path / ".eom").mkdir()
-    ini = DOCUMENT.format(folder=tmp_path, disable=disable)
+    ini = SPECIFICATION.format(folder=tmp_path, disable=disable)
     write(tmp_path / ".eom", [rate("each", 2, 0.001)], [rate("own", 3, 0.001, project="big")])
     (tmp_path / "eom.conf").write_text(ini, "utf-8")
     (tmp_path / "logging.conf").write_text(LOGGING.format(folder=tmp_path), "utf-8")
@@ -84,12 +84,12 @@ def test_example_of_the_specification_limits_requests_and_configures_logging(
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "[200, 200, 429] [200, 200, 200, 429]\n"
-    heard = ["WARNING mine I am heard"] if disable == "False" else []
+    other_lines = ["WARNING mine a line of another logger"] if disable == "False" else []
     lines = (tmp_path / "eom.log").read_text("utf-8").splitlines()
     (shared,) = [line for line in lines if "counts are" in line]
     assert shared.startswith("INFO dthrottle.governor [eom:redis] is not used")
     assert [line for line in lines if line != shared] == [
-        *heard,
+        *other_lines,
         'WARNING dthrottle.governor Hit limit of 2 per sec. for project p according to rate rule "each"',
         'WARNING dthrottle.governor Hit limit of 3 per sec. for project big according to rate rule "own"',
     ]
@@ -253,7 +253,7 @@ def test_wrong_value_of_a_rate_is_an_error_with_line_and_field(
     assert error.field == f"project_rates_file[1].{field}"
     lines = (tmp_path / "governor_project.json").read_text("utf-8").splitlines()
     assert error.line is not None
-    # One field a line: the error has that of the field, within the second entry.
+    # Each field has its own line, and the error has the line of the field in the second entry.
     assert f'"{field}":' in lines[error.line - 1]
     assert error.line > lines.index("  {", 2)
     assert str(error).startswith(f"{tmp_path / 'governor_project.json'}: line {error.line}: rate 2")

@@ -1,4 +1,4 @@
-"""What a response says: every field is read back by a parser of structured fields."""
+"""Header fields, read back by a parser of structured fields."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def fields(kind: str, throttle: Throttle, decision: Decision) -> dict[str, str]:
 
 
 def retry_after(throttle: Throttle) -> int:
-    """Return the field of a refused request of this throttle."""
+    """Return the field Retry-After of a refused request."""
     decided = Middleware({"throttle": throttle, "tag": len}).decide(None, tag="t")
     assert decided is not None
     assert decided.refused
@@ -137,7 +137,7 @@ def test_any_rule_name_is_written_as_a_valid_string(clock: ManualClock, name: st
 
 
 def http_quoted(name: str) -> str:
-    """Percent-encode everything."""
+    """Percent-encode every byte."""
     return "".join(f"%{byte:02X}" for byte in name.encode())
 
 

@@ -1,4 +1,4 @@
-"""``python -m dthrottle``: a look at tables that are in use."""
+"""The command ``python -m dthrottle``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Output = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def table(tmp_path: Path) -> Any:
-    """Describe a table that goes with the test."""
+    """Return the configuration of a table in the folder of the test."""
     return {"name": f"t{random.getrandbits(32):08x}", "dir": str(tmp_path), "size": 1000}
 
 
@@ -46,10 +46,10 @@ def test_check_charges_a_tag_and_peek_does_not(table: Any, capsys: Output) -> No
     assert run(table, "check", "alice", *rule) == 0
     assert "remaining   1 of 3" in capsys.readouterr().out
     assert run(table, "check", "alice", *rule, "--cost", "2") == 1
-    said = capsys.readouterr().out
-    assert re.search(r"allowed +no, by rule1\n", said)
-    assert re.search(r"again after +1[12]\d\d\.\d\d\d s\n", said)
-    assert throttle.peek("alice").remaining == 1, "what was seen is what the others see"
+    output = capsys.readouterr().out
+    assert re.search(r"allowed +no, by rule1\n", output)
+    assert re.search(r"again after +1[12]\d\d\.\d\d\d s\n", output)
+    assert throttle.peek("alice").remaining == 1, "the command checks the same bucket"
 
 
 def test_address_is_checked_as_the_tag_of_middleware(table: Any) -> None:
@@ -177,10 +177,10 @@ def test_peers_shows_the_cluster_of_a_table(table: Any, capsys: Output) -> None:
     end = time.monotonic() + 60
     while True:
         assert run(table, "peers", "--table", table["name"]) == 0
-        said = capsys.readouterr().out
-        if f"127.0.0.1:{two}" in said and " up " in said:
+        output = capsys.readouterr().out
+        if f"127.0.0.1:{two}" in output and " up " in output:
             break
-        assert time.monotonic() < end, said
+        assert time.monotonic() < end, output
         time.sleep(0.1)
     assert run(table, "stats", "--table", table["name"]) == 0
     assert re.search(r"node [0-9a-f]{16}, exchanged by process \d+", capsys.readouterr().out)
@@ -202,7 +202,7 @@ def test_missing_or_unknown_table_is_an_error(
 ) -> None:
     assert run(table, *arguments) == 2
     assert says in capsys.readouterr().err
-    assert list(Path(table["dir"]).iterdir()) == [], "a look makes no table"
+    assert list(Path(table["dir"]).iterdir()) == [], "the command makes no table"
 
 
 def test_package_runs_as_a_command() -> None:

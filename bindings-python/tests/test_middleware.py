@@ -1,4 +1,4 @@
-"""What WSGI and ASGI middleware do alike, request by request."""
+"""What WSGI and ASGI middleware have in common, request by request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from web import CLIENTS, PEER, AsgiClient, Client, WsgiClient, fail, kinds, once
+from web import CLIENTS, PEER, AsgiClient, Client, WsgiClient, fail, kinds, make_throttle
 
 from dthrottle import ConfigError, Decision, ManualClock, Throttle, asgi
 from dthrottle.address import client_address, parse_address
@@ -20,7 +20,7 @@ from dthrottle.address import client_address, parse_address
 def test_middleware_refuses_above_the_burst_with_header_fields(
     client: Any, clock: ManualClock
 ) -> None:
-    web = client(once(clock, 2))
+    web = client(make_throttle(clock, 2))
     answers = [web.get() for _ in range(3)]
     assert [answer.status for answer in answers] == [200, 200, 429]
     first, _, last = answers
@@ -41,14 +41,14 @@ def test_middleware_refuses_above_the_burst_with_header_fields(
 
 @kinds
 def test_application_finds_the_decision_in_the_request(client: Any, clock: ManualClock) -> None:
-    decision = client(once(clock, 5)).get().request["dthrottle.decision"]
+    decision = client(make_throttle(clock, 5)).get().request["dthrottle.decision"]
     assert isinstance(decision, Decision)
     assert decision.remaining == 4
 
 
 @kinds
 def test_each_address_has_its_own_bucket(client: Any, clock: ManualClock) -> None:
-    web = client(once(clock))
+    web = client(make_throttle(clock))
     assert web.statuses(2, peer="198.51.100.1") == [200, 429]
     assert web.statuses(2, peer="198.51.100.2") == [200, 429]
     assert web.statuses(1, peer="::ffff:198.51.100.1") == [429]
@@ -59,7 +59,7 @@ def test_each_address_has_its_own_bucket(client: Any, clock: ManualClock) -> Non
 
 @pytest.mark.parametrize("prefix", [1, 48, 64, 127, 128])
 def test_middleware_counts_under_the_tag_of_client_address(clock: ManualClock, prefix: int) -> None:
-    throttle = once(clock, 9)
+    throttle = make_throttle(clock, 9)
     web = WsgiClient(throttle, ipv6_prefix=prefix)
     for peer in ["203.0.113.7", " [2001:db8::ff]:80", "::ffff:1.2.3.4", "ffff::ffff", "fe80::1%e"]:
         tag = client_address(peer, ipv6_prefix=prefix)
@@ -73,14 +73,14 @@ def test_middleware_counts_under_the_tag_of_client_address(clock: ManualClock, p
 def test_forwarded_header_without_trusted_proxies_is_ignored(
     client: Any, clock: ManualClock
 ) -> None:
-    web = client(once(clock))
+    web = client(make_throttle(clock))
     assert web.get(x_forwarded_for="6.6.6.1").status == 200
     assert web.get(x_forwarded_for="6.6.6.2").status == 429
 
 
 @kinds
 def test_trusted_proxies_determine_the_client(client: Any, clock: ManualClock) -> None:
-    web = client(once(clock), trusted_proxies=["10.0.0.0/8"])
+    web = client(make_throttle(clock), trusted_proxies=["10.0.0.0/8"])
     for peer, forwarded, status in [
         ("10.0.0.1", "203.0.113.1", 200),
         ("10.0.0.2", "6.6.6.6, 203.0.113.1", 429),
@@ -88,7 +88,7 @@ def test_trusted_proxies_determine_the_client(client: Any, clock: ManualClock) -
         ("203.0.113.1", "203.0.113.3", 429),
     ]:
         assert web.get(peer=peer, x_forwarded_for=forwarded).status == status
-    web = client(once(clock), trusted_proxies=1, ipv6_prefix=48)
+    web = client(make_throttle(clock), trusted_proxies=1, ipv6_prefix=48)
     assert web.get(peer="10.0.0.1", x_forwarded_for="6.6.6.6, 2001:db8:1::1").status == 200
     assert web.get(peer="10.0.0.1", x_forwarded_for="6.6.6.7, 2001:db8:1:2::").status == 429
 
@@ -98,7 +98,7 @@ def test_trusted_proxies_determine_the_client(client: Any, clock: ManualClock) -
 def test_request_without_an_address_passes_with_one_error_logged(
     client: Any, clock: ManualClock, peer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    web = client(once(clock))
+    web = client(make_throttle(clock))
     assert web.statuses(3, peer=peer) == [200] * 3
     assert web.counts.untagged == 3
     assert [r.levelname for r in caplog.records] == ["ERROR"]
@@ -113,7 +113,7 @@ def test_tag_function_receives_the_request(client: Any, clock: ManualClock) -> N
         seen.append(request)
         return "everybody"
 
-    web = client(once(clock), tag=tag)
+    web = client(make_throttle(clock), tag=tag)
     answer = web.get(peer="198.51.100.1")
     assert seen == [answer.request]
     assert web.get(peer="198.51.100.2").status == 429
@@ -121,27 +121,27 @@ def test_tag_function_receives_the_request(client: Any, clock: ManualClock) -> N
 
 @kinds
 def test_tag_can_be_a_header(client: Any, clock: ManualClock) -> None:
-    web = client(once(clock), tag="header:X-Api-Key")
+    web = client(make_throttle(clock), tag="header:X-Api-Key")
     assert web.get(x_api_key="a").status == 200
     assert web.get(x_api_key="a", peer="198.51.100.1").status == 429
     assert web.get(x_api_key="b").status == 200
 
 
 def test_tag_header_sent_twice_counts_as_missing(clock: ManualClock) -> None:
-    # The application may take the first or the last: the other one must not be a new tag.
-    web = AsgiClient(once(clock), tag="header:X-Api-Key")
+    # The application may use either value, so neither may be the tag.
+    web = AsgiClient(make_throttle(clock), tag="header:X-Api-Key")
     assert web.get(x_api_key="a").status == 200
     answers = [web.get(**{"x_api_key": "a", "x-api_key": str(n)}).status for n in range(3)]
-    assert answers == [200, 429, 429], "they are the address"
+    assert answers == [200, 429, 429], "the address is the tag"
 
 
 @kinds
 def test_missing_tag_header_counts_the_address(client: Any, clock: ManualClock) -> None:
-    web = client(once(clock), tag="header:X-Api-Key")
+    web = client(make_throttle(clock), tag="header:X-Api-Key")
     assert web.statuses(2) == [200, 429]
     assert web.get(x_api_key="").status == 429
     assert web.get(peer="198.51.100.1").status == 200
-    # Nobody can use up the budget of an address by a header that is spelled like it.
+    # A header with the same bytes as an address must not use up the bucket of that address.
     address = parse_address("97.98.99.100")
     assert address == b"abcd"
     assert web.get(x_api_key="abcd").status == 200
@@ -150,9 +150,9 @@ def test_missing_tag_header_counts_the_address(client: Any, clock: ManualClock) 
 
 @kinds
 def test_cost_may_be_a_number_or_a_function(client: Any, clock: ManualClock) -> None:
-    assert client(once(clock, 5), cost=2).statuses(3) == [200, 200, 429]
-    assert client(once(clock, 5), cost=0).statuses(9) == [200] * 9
-    web = client(once(clock, 5), cost=lambda _request: 4)
+    assert client(make_throttle(clock, 5), cost=2).statuses(3) == [200, 200, 429]
+    assert client(make_throttle(clock, 5), cost=0).statuses(9) == [200] * 9
+    web = client(make_throttle(clock, 5), cost=lambda _request: 4)
     assert web.statuses(2) == [200, 429]
 
 
@@ -163,7 +163,7 @@ def test_cost_may_be_a_number_or_a_function(client: Any, clock: ManualClock) -> 
 def test_failing_cost_function_costs_one_unit(
     client: Any, clock: ManualClock, cost: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    web = client(once(clock, 2), cost=cost)
+    web = client(make_throttle(clock, 2), cost=cost)
     assert web.statuses(3) == [200, 200, 429]
     assert web.counts.failed >= 3
     assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
@@ -173,19 +173,19 @@ def test_failing_cost_function_costs_one_unit(
 @pytest.mark.parametrize("cost", [7, 7.0])
 def test_cost_above_the_burst_leaves_debt(client: Any, clock: ManualClock, cost: Any) -> None:
     costs: list[Any] = [cost, 1, 1, cost]
-    web = client(once(clock, 5), cost=lambda _request: costs.pop(0))
+    web = client(make_throttle(clock, 5), cost=lambda _request: costs.pop(0))
     assert web.get().status == 200
     clock.advance(60.0 * 2)
-    assert web.get().status == 429, "still in debt"
+    assert web.get().status == 429, "the bucket is still in debt"
     clock.advance(60.0)
     assert web.get().status == 200
-    assert web.get().status == 429, "passes only when the bucket is full"
+    assert web.get().status == 429, "a cost above the burst needs a full bucket"
 
 
 @kinds
 @pytest.mark.parametrize("cost", [10**6, 2**70, 1e300])
 def test_huge_cost_leaves_a_large_debt(client: Any, clock: ManualClock, cost: Any) -> None:
-    throttle = once(clock, 5)
+    throttle = make_throttle(clock, 5)
     web = client(throttle, cost=lambda _request: cost)
     assert web.statuses(2) == [200, 429]
     assert throttle.peek(b"\xcb\x00\x71\x07").balance < -900_000
@@ -193,31 +193,31 @@ def test_huge_cost_leaves_a_large_debt(client: Any, clock: ManualClock, cost: An
 
 @kinds
 def test_methods_select_the_limited_requests(client: Any, clock: ManualClock) -> None:
-    web = client(once(clock), methods=["POST", "PUT"])
+    web = client(make_throttle(clock), methods=["POST", "PUT"])
     assert web.statuses(3) == [200] * 3
     assert "ratelimit" not in web.get().headers
     assert web.get(method="POST").status == 200
     assert web.get(method="PUT").status == 429
-    assert web.get(method="post").status == 429, "uWSGI passes it on, and Flask takes it for POST"
+    assert web.get(method="post").status == 429, "uWSGI passes it on, and Flask treats it as POST"
 
 
 @kinds
 def test_routes_select_the_limited_paths(client: Any, clock: ManualClock) -> None:
-    web = client(once(clock), routes=["/login", "/ap[ij]/.*", "/größe"])
+    web = client(make_throttle(clock), routes=["/login", "/ap[ij]/.*", "/größe"])
     assert web.statuses(3, "/") == [200] * 3
     assert web.statuses(3, "/login/x") == [200] * 3, "the whole path must match"
     assert web.get("/login").status == 200
     assert web.get("/api/x").status == 429
     assert web.get("/größe").status == 429
-    assert web.get("/login/").status == 429, "slashes at the end do not matter"
+    assert web.get("/login/").status == 429, "slashes at the end are ignored"
     assert web.get("/login//").status == 429
-    assert web.get("/api/x\n").status == 429, "what ends a line does not end the match"
+    assert web.get("/api/x\n").status == 429, "a line break does not end the match"
 
 
 @kinds
 def test_allowed_networks_and_tags_are_exempt(client: Any, clock: ManualClock) -> None:
     allow = ["198.51.100.0/24", "2001:db8::1", "key", b"other"]
-    web = client(once(clock), allow=allow, tag="header:X-Api-Key")
+    web = client(make_throttle(clock), allow=allow, tag="header:X-Api-Key")
     assert web.statuses(3, peer="198.51.100.9") == [200] * 3
     assert web.statuses(3, peer="::ffff:198.51.100.9") == [200] * 3
     assert web.statuses(3, peer="2001:db8::1") == [200] * 3
@@ -231,50 +231,51 @@ def test_allowed_networks_and_tags_are_exempt(client: Any, clock: ManualClock) -
 def test_name_in_allow_does_not_exempt_an_address_with_the_same_bytes(
     client: Any, clock: ManualClock
 ) -> None:
-    """The letters of a name are the bytes of somebody's address."""
+    """The letters of some names are the bytes of an address."""
     names = ["root", "networkaddress16"]
     for name in names:
         with pytest.raises(ConfigError, match=f'^allow: must be an address .* got "{name}"$'):
-            client(once(clock), allow=[name], ipv6_prefix=128)
-    # Where the header is missing, the tag is an address.
-    web = client(once(clock), allow=names, ipv6_prefix=128, tag="header:X-Api-Key")
+            client(make_throttle(clock), allow=[name], ipv6_prefix=128)
+    # If the header is missing, the tag is an address.
+    web = client(make_throttle(clock), allow=names, ipv6_prefix=128, tag="header:X-Api-Key")
     for letters in ("114.111.111.116", "6e65:7477:6f72:6b61:6464:7265:7373:3136"):
         assert web.statuses(2, peer=letters) == [200, 429]
-    web = client(once(clock), allow=["198.51.100.7", b"\x7f\x00\x00\x02"])
+    web = client(make_throttle(clock), allow=["198.51.100.7", b"\x7f\x00\x00\x02"])
     for peer in ("198.51.100.7", "127.0.0.2"):
         assert web.statuses(2, peer=peer) == [200, 200]
     for tag in ("header:X-Api-Key", lambda _: "root", lambda _: b"root"):
         assert (
-            client(once(clock), allow=["root"], tag=tag).statuses(2, x_api_key="root") == [200] * 2
+            client(make_throttle(clock), allow=["root"], tag=tag).statuses(2, x_api_key="root")
+            == [200] * 2
         )
 
 
 @kinds
 def test_skip_function_exempts_requests(client: Any, clock: ManualClock) -> None:
-    web = client(once(clock), skip=lambda request: "alice" in str(request))
+    web = client(make_throttle(clock), skip=lambda request: "alice" in str(request))
     assert web.statuses(3, user="alice") == [200] * 3
     assert web.statuses(2, user="bob") == [200, 429]
-    web = client(once(clock), skip=fail)
-    assert web.statuses(2) == [200, 429], "a failing function skips nobody"
+    web = client(make_throttle(clock), skip=fail)
+    assert web.statuses(2) == [200, 429], "a failing function exempts no request"
     assert web.counts.failed == 2
 
 
 @kinds
 def test_dry_run_counts_refusals_and_passes_requests(client: Any, clock: ManualClock) -> None:
-    told: list[Decision] = []
-    throttles = [(once(clock), True), (once(clock, dry_run=True), False)]
+    refused: list[Decision] = []
+    throttles = [(make_throttle(clock), True), (make_throttle(clock, dry_run=True), False)]
     for throttle, dry_run in throttles:
-        told.clear()
-        web = client(throttle, dry_run=dry_run, on_refused=lambda _request, d: told.append(d))
+        refused.clear()
+        web = client(throttle, dry_run=dry_run, on_refused=lambda _request, d: refused.append(d))
         assert web.statuses(3) == [200] * 3
         assert (web.counts.passed, web.counts.dry_run, web.counts.refused) == (1, 2, 0)
-        assert [d.rule for d in told] == ["rule1", "rule1"]
+        assert [d.rule for d in refused] == ["rule1", "rule1"]
 
 
 @kinds
 def test_status_option_sets_the_status_of_refusals(client: Any, clock: ManualClock) -> None:
-    assert client(once(clock), status=503).statuses(2) == [200, 503]
-    assert client(once(clock), status=499).statuses(2) == [200, 499]
+    assert client(make_throttle(clock), status=503).statuses(2) == [200, 503]
+    assert client(make_throttle(clock), status=499).statuses(2) == [200, 499]
 
 
 @kinds
@@ -292,7 +293,7 @@ def test_status_option_sets_the_status_of_refusals(client: Any, clock: ManualClo
 def test_body_option_sets_the_content_of_refusals(
     client: Any, clock: ManualClock, body: Any, content: bytes, kind: str
 ) -> None:
-    web = client(once(clock), body=body)
+    web = client(make_throttle(clock), body=body)
     web.get()
     answer = web.get()
     assert (answer.status, answer.body) == (429, content)
@@ -305,7 +306,7 @@ def test_body_option_sets_the_content_of_refusals(
 def test_failing_body_function_sends_the_default_body(
     client: Any, clock: ManualClock, body: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    web = client(once(clock), body=body)
+    web = client(make_throttle(clock), body=body)
     web.get()
     answers = [web.get() for _ in range(3)]
     assert {(a.status, a.body) for a in answers} == {(429, b"Too Many Requests\n")}
@@ -334,7 +335,7 @@ def test_domain_without_rules_passes_every_request(client: Any) -> None:
 def test_closed_throttle_passes_requests_and_counts_failures(
     client: Any, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    throttle = once(clock)
+    throttle = make_throttle(clock)
     web = client(throttle, max_delay=5)
     throttle.close()
     assert web.statuses(3) == [200] * 3
@@ -377,14 +378,14 @@ def test_clients_cover_wsgi_and_asgi() -> None:
 
 @kinds
 def test_method_get_also_limits_head(client: Any, clock: ManualClock) -> None:
-    web = client(once(clock), methods=["GET"])
+    web = client(make_throttle(clock), methods=["GET"])
     assert web.statuses(2, method="HEAD") == [200, 429]
     assert web.statuses(2, method="POST") == [200, 200]
 
 
 @kinds
 def test_tag_may_be_a_number(client: Any, clock: ManualClock) -> None:
-    web = client(once(clock), tag=lambda _request: 5)
+    web = client(make_throttle(clock), tag=lambda _request: 5)
     assert web.statuses(2) == [200, 429]
 
 
@@ -394,9 +395,11 @@ def test_coroutine_of_skip_is_awaited_under_asgi_only(client: Any, clock: Manual
     async def everybody(_request: Any) -> bool:
         return True
 
-    web = client(once(clock), skip=lambda request: everybody(request))
+    web = client(make_throttle(clock), skip=lambda request: everybody(request))
     awaits = client is AsgiClient
-    assert web.statuses(2) == [200, 200 if awaits else 429], "a coroutine is true, but not here"
+    assert web.statuses(2) == [200, 200 if awaits else 429], (
+        "a coroutine is truthy, but must not exempt"
+    )
     assert web.counts.failed == (0 if awaits else 2)
 
 
@@ -413,7 +416,7 @@ def test_forwarded_header_of_an_untrusted_proxy_is_warned_of_once(
         ("10.0.0.1", tagged, 0),
     ):
         caplog.clear()
-        web = client(once(clock, 9), **options)
+        web = client(make_throttle(clock, 9), **options)
         web.statuses(3, peer=peer, x_forwarded_for="203.0.113.1")
         assert [r.levelname for r in caplog.records if "X-Forwarded-For" in r.message] == [
             "WARNING"
@@ -423,30 +426,30 @@ def test_forwarded_header_of_an_untrusted_proxy_is_warned_of_once(
 @kinds
 def test_invalid_body_is_counted_as_a_failure(client: Any, clock: ManualClock) -> None:
     for nonsense in (5, {"a": math.nan}, {"a": object()}):
-        web = client(once(clock), body=lambda *_: nonsense)  # noqa: B023
+        web = client(make_throttle(clock), body=lambda *_: nonsense)  # noqa: B023
         assert web.statuses(2) == [200, 429]
         assert web.counts.failed == 1
 
 
 @kinds
 @pytest.mark.parametrize(
-    ("option", "given_back"), [("skip_failed_requests", 500), ("skip_successful_requests", 200)]
+    ("option", "refunded"), [("skip_failed_requests", 500), ("skip_successful_requests", 200)]
 )
 def test_status_of_the_response_decides_about_a_refund(
-    client: Any, clock: ManualClock, option: str, given_back: int
+    client: Any, clock: ManualClock, option: str, refunded: int
 ) -> None:
     for status in (200, 500):
-        web = client(once(clock, 3), **{option: True})
+        web = client(make_throttle(clock, 3), **{option: True})
         web.status = status
         assert web.statuses(3) == [status] * 3
-        assert web.get().status == (status if status == given_back else 429)
+        assert web.get().status == (status if status == refunded else 429)
 
 
 @kinds
 def test_exception_of_the_application_is_refunded_as_a_failure(
     client: Any, clock: ManualClock
 ) -> None:
-    throttle = once(clock)
+    throttle = make_throttle(clock)
     web = client(throttle, skip_failed_requests=True)
     web.made.app = fail
     for _ in range(2):
@@ -456,7 +459,7 @@ def test_exception_of_the_application_is_refunded_as_a_failure(
 
 @kinds
 def test_legacy_headers_are_sent_beside_the_standard_ones(client: Any, clock: ManualClock) -> None:
-    web = client(once(clock, 5), legacy_headers=True)
+    web = client(make_throttle(clock, 5), legacy_headers=True)
     assert {name for name in web.get().headers if "ratelimit" in name} == {
         *("ratelimit", "ratelimit-policy"),
         *("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"),
@@ -467,7 +470,7 @@ def test_legacy_headers_are_sent_beside_the_standard_ones(client: Any, clock: Ma
 def test_max_delayed_limits_all_middleware_together(
     client: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = (client(once(clock), max_delay=3600, max_delayed=1) for _ in range(2))
+    first, second = (client(make_throttle(clock), max_delay=3600, max_delayed=1) for _ in range(2))
     assert first.statuses(1) + second.statuses(1) == [200, 200]
     seen: list[int] = []
 
@@ -481,13 +484,13 @@ def test_max_delayed_limits_all_middleware_together(
     monkeypatch.setattr(time, "sleep", sleep)
     monkeypatch.setattr(asgi._Listener, "stays", stays)
     assert first.get().status == 200
-    assert seen == [429], "the place is taken"
+    assert seen == [429], "another request is delayed already"
 
 
 @kinds
 def test_list_options_may_be_sets_and_tuples(client: Any, clock: ManualClock) -> None:
     options: Any = {"methods": {"POST", "GET"}, "routes": ("/a", "/b"), "allow": {"198.51.100.1"}}
-    web = client(once(clock), **options)
+    web = client(make_throttle(clock), **options)
     assert web.statuses(2, "/a") == [200, 429]
     assert web.statuses(2, "/b", peer="198.51.100.1") == [200, 200]
 
@@ -502,7 +505,7 @@ def test_failed_response_is_refunded_once(client: Any, clock: ManualClock) -> No
         await send({"type": "http.response.start", "status": 500, "headers": []})
         raise KeyError
 
-    throttle = once(clock, 3)
+    throttle = make_throttle(clock, 3)
     web = client(throttle, skip_failed_requests=True)
     assert web.statuses(1) == [200]
     web.made.app = app if client is WsgiClient else app_later
@@ -511,8 +514,8 @@ def test_failed_response_is_refunded_once(client: Any, clock: ManualClock) -> No
     assert throttle.peek(parse_address(PEER) or b"").remaining == 2
 
 
-class Odd:
-    """A value that raises whatever is done with it."""
+class Unusable:
+    """A value that raises when it is converted."""
 
     def __bool__(self) -> bool:
         raise KeyError
@@ -526,6 +529,6 @@ class Odd:
 def test_unusable_result_of_a_function_still_limits_the_request(
     client: Any, clock: ManualClock, option: str
 ) -> None:
-    web = client(once(clock), **{option: lambda _: Odd()})
+    web = client(make_throttle(clock), **{option: lambda _: Unusable()})
     assert web.statuses(2) == [200, 429]
     assert web.counts.failed == 2

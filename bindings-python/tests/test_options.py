@@ -1,4 +1,4 @@
-"""Options are checked when a middleware is made, and the error says what would be right."""
+"""Errors about options, which are raised when a middleware is made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dthrottle.options import Options
 
 
 async def later(*_given: Any) -> None:
-    """Be a coroutine."""
+    """Do nothing."""
 
 
 WRONG: list[tuple[str, Any, str]] = [

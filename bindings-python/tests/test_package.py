@@ -1,4 +1,4 @@
-"""The wheel: what is in it, and that it works where nothing else is; and the README."""
+"""The wheel: its files, and its use in clean environments; and the README."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ print(sys.version_info[:2], dthrottle.__version__, dthrottle.__file__)
 
 @pytest.fixture
 def wheel() -> Path:
-    """Give the one wheel that was built."""
+    """Return the wheel that was built."""
     (wheel,) = (vectors.REPOSITORY / "target" / "wheels").glob("dthrottle-*.whl")
     return wheel
 
 
 def run(*command: str | Path, **environment: str) -> str:
-    """Run a command apart from this environment, and give what it says."""
+    """Run a command without the Python variables of this environment, and return its output."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(
         [str(part) for part in command],
@@ -101,8 +101,8 @@ def test_sdist_builds_a_working_wheel(tmp_path: Path) -> None:
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
     (source,) = tmp_path.glob("dthrottle-*/")
-    # What its crates need has been compiled; they themselves are compiled anew, but only if they seem
-    # younger than what an earlier run compiled: all files of an archive are of one old day.
+    # Dependencies are already compiled. All files of an archive have one old date, and cargo compiles
+    # the crates again only if their files are newer than its output.
     for file in source.rglob("*.rs"):
         file.touch()
     target = str(vectors.REPOSITORY / "target")
@@ -122,7 +122,7 @@ def test_sdist_builds_a_working_wheel(tmp_path: Path) -> None:
 
 
 def pythons() -> Iterator[Path]:
-    """Find other Pythons: those on the path, and those that pyenv keeps."""
+    """Yield other Pythons: those on the path, and those of pyenv."""
     for minor in range(10, 20):
         if found := which(f"python3.{minor}"):
             yield Path(found)
@@ -131,7 +131,7 @@ def pythons() -> Iterator[Path]:
 
 
 def serves(python: Path) -> bool:
-    """Say whether a Python runs at all and is one that the wheel is for."""
+    """Return whether a Python can be run and the wheel supports it."""
     ask = "import sys, sysconfig; sys.exit(sys.version_info < (3, 10) "
     ask += "or sys.implementation.name != 'cpython' "
     ask += "or bool(sysconfig.get_config_var('Py_GIL_DISABLED')))"
@@ -162,19 +162,19 @@ def test_code_blocks_of_the_readme_run(
             Path("dthrottle.toml").write_text(text, "utf-8")
         else:
             exec(compile(text, f"README block {index}", "exec"), names)
-    # Named after the folder, and meant to stay.
+    # The tables of the middleware are named after the folder, and outlive the process.
     name = f"dthrottle-*-{tmp_path.name}-*"
     for table in [*Path("/run/dthrottle").glob(name), *Path("/dev/shm").glob(name)]:
         table.unlink()
     said = capsys.readouterr().out
     assert "go on\n" in said
-    # Seven are used, and some of them are back.
+    # Seven units were used, and some of them have been refilled.
     assert re.search(r"^send (19[3-9]|200) of 1000$", said, re.MULTILINE)
     assert "line 2: brust: unknown key; did you mean burst?" in said
 
 
 def test_errors_after_a_second_import_have_the_new_classes() -> None:
-    """After another import, or in a subinterpreter, the classes are others."""
+    """The second import makes new exception classes, and the module must raise those."""
     script = """
 import sys
 import dthrottle

@@ -1,4 +1,4 @@
-"""Threads, and forks: what a child shares with its parent."""
+"""Threads and child processes that share a throttle."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_concurrent_threads_are_allowed_exactly_the_burst() -> None:
 
 
 def run(script: str, *arguments: str) -> None:
-    """Run a script in a process of its own, because this one may have threads."""
+    """Run a script in a new process, because this one may have threads."""
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script, *arguments]
     done = subprocess.run(command, timeout=120, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -173,4 +173,4 @@ def test_spawned_processes_share_the_buckets_of_middleware(tmp_path: Path, metho
         tables = [*Path("/run/dthrottle").glob(name), *Path("/dev/shm").glob(name)]
         for table in tables:
             table.unlink()
-    assert len(tables) == 1, "nothing is left but the table"
+    assert len(tables) == 1, "the processes leave one table"

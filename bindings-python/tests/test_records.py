@@ -1,4 +1,4 @@
-"""Python has every field of the records, and every key of a configuration."""
+"""Python has every field of the records and every key of a configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequences of calls with their answers, and rates: the vectors about buckets."""
+"""The vectors of buckets: sequences of calls with their answers, and rates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RATES = vectors.read("rates")
 
 
 def call(throttle: Throttle, step: dict[str, Any]) -> Decision | bool | None:
-    """Make the call of a step; what it does not name is left to the default."""
+    """Make the call of a step; absent options have their defaults."""
     domain: Domain = throttle.domain(step["domain"]) if "domain" in step else throttle
     options: dict[str, Any] = {
         name: step[name] for name in ("cost", "partial", "allow_debt") if name in step
@@ -49,13 +49,13 @@ def test_calls_of_a_sequence_return_the_answers_of_the_vectors(sequence: dict[st
 
 
 def build(rate: dict[str, Any]) -> Throttle:
-    """Build a throttle of a rate's text or number."""
+    """Build a throttle from a rate as text or number."""
     given = rate["text"] if "text" in rate else vectors.number(rate["number"])
     return Throttle(given, burst=vectors.number(rate.get("burst")), clock=ManualClock())
 
 
 def rate_id(rate: dict[str, Any]) -> str:
-    """Name a rate as it is written."""
+    """Return a test id for a rate."""
     burst = f" burst {rate['burst']}" if "burst" in rate else ""
     return ascii(rate.get("text", rate.get("number"))) + burst
 

@@ -1,4 +1,4 @@
-"""The table: how it is named, who shares it, and what is warned of."""
+"""Tables: their names, the processes that share them, and warnings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMALL = 1000
 
 
 def in_folder(folder: Path, name: str = "web") -> TableConfig:
-    """Name a small table in a folder."""
+    """Return the configuration of a small table in a folder."""
     return {"name": name, "dir": str(folder), "size": SMALL}
 
 

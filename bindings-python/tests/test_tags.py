@@ -1,4 +1,4 @@
-"""Values that can be tags, and values that cannot: no client turns its limit off by their type."""
+"""Usable and unusable tags: no client can turn its limit off by the type of a value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from flask import Flask, request
-from web import WsgiClient, fail, kinds, once
+from web import WsgiClient, fail, kinds, make_throttle
 
 from dthrottle import ManualClock
 from dthrottle.flask import Limiter
@@ -19,7 +19,7 @@ VECTORS = json.loads(
     (Path(__file__).parents[2] / "tests/vectors/tags.json").read_text(encoding="utf-8")
 )
 OTHER = "198.51.100.1"
-# Begins the tag of a client that is counted by address: no text contains the last byte in UTF-8.
+# Prefix of tags that count an address. UTF-8 never contains its last byte.
 BY_ADDRESS = b"address\xff"
 
 
@@ -29,7 +29,7 @@ class Number(enum.IntEnum):
     SEVEN = 7
 
 
-# Values that no client can send in JSON, but functions may return.
+# Values that functions may return although JSON cannot contain them.
 OTHERS: list[Any] = [float("nan"), 1.0, 10**5000, object(), b"", bytearray(b"x"), (), {"x"}, len]
 
 
@@ -41,18 +41,18 @@ def value_of(request: Any) -> Any:
 
 
 async def value_later(request: Any) -> Any:
-    """Read it in a coroutine."""
+    """Like value_of, as a coroutine."""
     return value_of(request)
 
 
 def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return what was logged."""
+    """Return the errors that were logged."""
     return [r.getMessage() for r in caplog.records if r.levelno >= logging.ERROR]
 
 
 def counted_as(value: Any, tag: bytes, clock: ManualClock) -> bool:
     """Return whether a request with this value is counted under this tag."""
-    throttle = once(clock)
+    throttle = make_throttle(clock)
     WsgiClient(throttle, tag=lambda _request: value).get()
     return throttle.peek(tag).remaining == 0
 
@@ -80,7 +80,7 @@ def test_values_sent_by_a_client_are_counted_by_tag_or_address(
 ) -> None:
     for function in functions(client):
         caplog.clear()
-        web = client(once(clock), tag=function)
+        web = client(make_throttle(clock), tag=function)
         for case in VECTORS["usable"]:
             sent = {"x_value": case["json"]}
             assert web.statuses(1, **sent) == [200], case
@@ -102,7 +102,7 @@ def test_values_sent_by_a_client_are_counted_by_tag_or_address(
 def test_clients_without_a_usable_tag_have_a_bucket_per_address(
     client: Any, clock: ManualClock, tag: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    throttle = once(clock)
+    throttle = make_throttle(clock)
     web = client(throttle, tag=tag, allow=["alice"])
     assert web.statuses(3) == [200, 429, 429]
     assert web.statuses(1, peer=OTHER) == [200]
@@ -115,7 +115,7 @@ def test_clients_without_a_usable_tag_have_a_bucket_per_address(
 def test_clients_without_tag_and_address_share_a_bucket(
     client: Any, clock: ManualClock, tag: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    web = client(once(clock), tag=tag)
+    web = client(make_throttle(clock), tag=tag)
     empty = "" if tag == "header:X-Value" else "[]"
     assert web.statuses(3, peer=None, x_value=empty) == [200, 429, 429]
     assert "trusted_proxies" in caplog.text
@@ -123,10 +123,10 @@ def test_clients_without_tag_and_address_share_a_bucket(
 
 @kinds
 def test_only_allow_and_skip_exempt_requests(client: Any, clock: ManualClock) -> None:
-    web = client(once(clock), tag=value_of, allow=["alice"])
+    web = client(make_throttle(clock), tag=value_of, allow=["alice"])
     assert web.statuses(3, x_value='"alice"') == [200] * 3
     assert web.statuses(2, x_value='["alice"]') == [200, 429]
-    web = client(once(clock), tag=value_of, skip=lambda request: "health" in str(request))
+    web = client(make_throttle(clock), tag=value_of, skip=lambda request: "health" in str(request))
     assert web.statuses(3, "/health", x_value="[]") == [200] * 3
     assert web.statuses(2, x_value="[]") == [200, 429]
 

@@ -1,4 +1,4 @@
-"""The vectors of HTTP middleware, which all languages run: tests/vectors/web.json."""
+"""The vectors of HTTP middleware, tests/vectors/web.json, which all languages run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dthrottle.options import source_options
 from dthrottle.wsgi import WsgiReader
 
 VECTORS = vectors.read("web")
-# What only the parts of a middleware can do, such as to end a delay later.
+# Cases with these words need the parts of a middleware, for example to end a delay later.
 IN_PARTS = ("end_delay", "finish", "scope", "can_delay", "delay_ns")
 
 
 def options_of(case: dict[str, Any], clock: ManualClock) -> dict[str, Any]:
-    """Return the options of a case. Steps may say what a function gives as the cost."""
+    """Return the options of a case. Steps may set the result of the cost function."""
     options = {**case["options"], "clock": clock}
     requests = [step.get("request", {}) for step in case["steps"]]
     if any("cost" in request for request in requests):
@@ -48,14 +48,14 @@ def steps(case: dict[str, Any], clock: ManualClock) -> Iterator[dict[str, Any]]:
     """Yield the steps of a case at their times."""
     now = 0
     for step in case["steps"]:
-        # A float has no room for a nanosecond of a late time, but for one of a difference.
+        # A float can represent the nanoseconds of a difference, but not those of a late time.
         clock.advance((step["at_ns"] - now) / 1e9)
         now = step["at_ns"]
         yield step
 
 
 def target_of(case: dict[str, Any]) -> tuple[str, str]:
-    """Return a method and a path that a case is about."""
+    """Return a method and a path that match the options of a case."""
     methods, routes = (case["options"].get(name) for name in ("methods", "routes"))
     return methods[0] if methods else "GET", routes[0] if routes else "/"
 
@@ -106,7 +106,7 @@ class Parts:
         return {**more, "taken": decided.decision.granted}
 
 
-# A server of ASGI can always wait.
+# ASGI can always delay requests.
 DECISIONS = [
     pytest.param(case, kind, id=f"{case['name']}-{kind}")
     for case in VECTORS["cases"]

@@ -23,7 +23,7 @@ def read(name: str) -> Any:
 
 
 def number(value: Any) -> Any:
-    """Give a number, also one that JSON cannot write."""
+    """Return a number, also one that JSON cannot contain."""
     return NUMBERS.get(value, value) if isinstance(value, str) else value
 
 
@@ -33,7 +33,7 @@ def raises(kind: str) -> pytest.RaisesExc[DthrottleError]:
 
 
 def agrees(answer: Decision | bool | None, expect: Any) -> None:
-    """Compare an answer with what is expected of it; fields that are not named are free."""
+    """Compare an answer with the expected fields; other fields may have any value."""
     if not isinstance(expect, dict):
         assert answer is expect
         return

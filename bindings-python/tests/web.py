@@ -1,4 +1,4 @@
-"""Requests to middleware, without a server: each kind answers with the same Answer."""
+"""Sends requests to middleware without a server. WSGI and ASGI return the same Answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PEER = "203.0.113.7"
 
 @dataclass
 class Answer:
-    """What a client gets, and what the application saw."""
+    """The response, and the request as the application received it."""
 
     status: int
     headers: dict[str, str]
@@ -26,7 +26,7 @@ class Answer:
 
 
 class Client:
-    """Sends requests through a middleware of one kind around an application that says hello."""
+    """Sends requests through a middleware of one kind around a small application."""
 
     kind: str
     status = 200
@@ -36,7 +36,7 @@ class Client:
 
     @property
     def counts(self) -> Counts:
-        """Give the middleware's counts."""
+        """Return the counts of the middleware."""
         return self.made.counts  # type: ignore[no-any-return]
 
     def make(self, throttle: Any, options: dict[str, Any]) -> Any:
@@ -50,12 +50,12 @@ class Client:
         raise NotImplementedError
 
     def statuses(self, count: int, *arguments: Any, **more: Any) -> list[int]:
-        """Send so many requests."""
+        """Send a number of requests, and return their statuses."""
         return [self.get(*arguments, **more).status for _ in range(count)]
 
 
 def joined(pairs: list[tuple[str, str]]) -> dict[str, str]:
-    """Give the fields by name; only lists may have several lines."""
+    """Return the fields by name; only lists may have several lines."""
     given: dict[str, str] = {}
     for name, value in pairs:
         assert name not in given or name.startswith("ratelimit")
@@ -137,11 +137,13 @@ kinds = pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.kin
 Make = Callable[..., Client]
 
 
-def once(clock: ManualClock, burst: int = 1, rate: str = "1/minute", **more: Any) -> Throttle:
-    """Make a throttle that lets so many pass, and no more during a test."""
+def make_throttle(
+    clock: ManualClock, burst: int = 1, rate: str = "1/minute", **more: Any
+) -> Throttle:
+    """Make a throttle whose clock stands still, so that only the burst passes."""
     return Throttle(rate, burst=burst, clock=clock, **more)
 
 
 def fail(*_arguments: Any) -> Any:
-    """Fail as functions of applications do."""
+    """Raise an exception, as a function of an application may do."""
     raise KeyError("user")

@@ -1,4 +1,4 @@
-"""dthrottle holds every client to a rate, without a server to ask.
+"""dthrottle limits the rate of every client, without a central server.
 
 >>> from dthrottle import Throttle
 >>> throttle = Throttle("100/s", burst=200)

@@ -1,16 +1,16 @@
-"""The name of the running application, after which its table is named.
+"""The name of the running application, which its table gets.
 
-All workers of an application must find the same name, however their server starts them, and so must
-the workers of tomorrow; another application, or the same one in another folder, must find another.
-So the name is made of what the workers of one server have in common:
+All workers of an application must compute the same name, however their server starts them, also
+after a restart. Another application, or the same one in another folder, must get another name. So
+the name is made of what the workers of one server have in common:
 
 - the folder that they run in;
-- the application as the command line names it, ``shop.wsgi:app``; where it names none, the whole
-  command line; under uWSGI, which hides its command line, the option that names it;
+- the application as the command line names it, ``shop.wsgi:app``, or else the whole command line;
+  under uWSGI, which hides its command line, the option that names the application;
 - the Python environment (``sys.prefix``);
-- the file of the application that makes the middleware, where there is one on the stack.
+- the file of the application that makes the middleware, if it is on the stack.
 
-The user is not part of it: tables of different users are apart anyway.
+The user is not part of the name, because users have separate tables anyway.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from dthrottle._dthrottle import application_table_name
 
 __all__ = ["application_name"]
 
-# As gunicorn, uvicorn, hypercorn, granian and waitress take it; not unix:/run/a.sock.
+# The syntax of gunicorn, uvicorn, hypercorn, granian and waitress; not unix:/run/a.sock.
 _SPEC = re.compile(r"(?!(?:unix|fd|tcp):)[A-Za-z_][\w.]*:[A-Za-z_][\w.]*(?:\(.*\))?")
 _UWSGI_OPTIONS = ("module", "wsgi", "wsgi-file", "file", "mount", "paste", "ini")
 
 
 def application_name(made_in: str | None = None) -> str | None:
-    """Return a name for a table; None in an interactive Python, which is no application.
+    """Return a name for a table; None in an interactive Python.
 
-    ``made_in`` names the application where that is known, and the file may be one or another.
+    ``made_in`` names the application, for adapters whose middleware may be made in several files.
     """
     command = sys.argv[0] if sys.argv else ""
     if command in ("", "-", "-c"):
         return None
     folder = _folder()
     spec = made_in or _uwsgi() or _spec(sys.argv[1:], folder)
-    # Processes that multiprocessing starts anew are told the whole path of the command.
+    # Processes that multiprocessing spawns get the absolute path of the command.
     line = "\0".join([str(Path(folder, command)), *sys.argv[1:]])
     identity = [folder, spec or line, sys.prefix, made_in or _file_on_the_stack(folder, command)]
     shown = [Path(folder).name, spec or Path(command).name]
@@ -49,10 +49,10 @@ def application_name(made_in: str | None = None) -> str | None:
 
 
 def _folder() -> str:
-    """Give the folder, by the name that it was entered by: a link may lead elsewhere tomorrow."""
+    """Return the folder by the path in PWD, which may contain a link that changes with a release."""
     try:
         folder = Path.cwd()
-    except OSError:  # it was removed
+    except OSError:  # the folder was removed
         return ""
     entered = Path(os.environ.get("PWD", ""))
     try:
@@ -63,13 +63,13 @@ def _folder() -> str:
 
 def _spec(arguments: list[str], folder: str) -> str:
     specs = [text for text in arguments if _SPEC.fullmatch(text)]
-    # gunicorn takes shop.wsgi for shop.wsgi:application.
+    # In gunicorn, shop.wsgi means shop.wsgi:application.
     modules = [text for text in arguments if _is_module(text, folder)]
     return next(iter(specs or modules), "")
 
 
 def _is_module(text: str, folder: str) -> bool:
-    """Say whether this is a module of the application, which is loaded or being loaded."""
+    """Return whether this is a module in the folder that is loaded or being loaded."""
     file = getattr(sys.modules.get(text), "__file__", None)
     return file is not None and Path(folder, file).is_relative_to(folder)
 
@@ -88,7 +88,7 @@ def _uwsgi() -> str:
 
 
 def _file_on_the_stack(folder: str, command: str) -> str:
-    """Give the innermost file that is neither Python's nor a package's nor the command itself."""
+    """Return the innermost file that is not of Python, a package, or the command itself."""
     others = (str(Path(__file__).parent), str(Path(os.__file__).parent))
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

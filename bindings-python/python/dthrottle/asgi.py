@@ -2,9 +2,9 @@
 
     app.add_middleware(dthrottle.asgi.ThrottleMiddleware, throttle="100/s")
 
-All workers of the server count together, without being told. The loop is never blocked: a request
-that is delayed waits with ``asyncio.sleep``. Only HTTP is throttled; lifespan and websockets pass.
-docs/http.md has the options; functions that are given may be coroutines.
+All workers of the server share one limit without configuration. A delayed request waits with
+``asyncio.sleep``, so the event loop is never blocked. Only HTTP is limited; lifespan and websockets
+pass. docs/http.md has the options. Functions among them may be coroutines.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class AsgiReader(Generic[Request]):
         self._scope = scope
 
     def method(self, request: Request) -> str:
-        """Return the method; clients may write it small, and frameworks accept that."""
+        """Return the method in capitals, because frameworks accept it in lower case."""
         return str(self._scope(request).get("method", "")).upper()
 
     def path(self, request: Request) -> str:
@@ -52,17 +52,17 @@ class AsgiReader(Generic[Request]):
         return str(self._scope(request).get("path", ""))
 
     def header(self, request: Request, name: str) -> str | None:
-        """Return a header; None if it was sent twice, as the application may use either value."""
+        """Return a header; None if it was sent twice, because the application may use either value."""
         lines = self._lines(request, name.lower().encode("latin-1"))
         return lines[0] if len(lines) == 1 else None
 
     def address(self, request: Request) -> tuple[str | None, list[str]]:
-        """Return the peer's address, of which there is none for Unix sockets, and the header."""
+        """Return the address of the peer, None for a Unix socket, and X-Forwarded-For."""
         client = self._scope(request).get("client")
         return client[0] if client else None, self._lines(request, b"x-forwarded-for")
 
     def can_delay(self, _request: Request) -> bool:
-        """Return True: the event loop serves other requests meanwhile."""
+        """Return True, because the event loop serves other requests meanwhile."""
         return True
 
     def _lines(self, request: Request, name: bytes) -> list[str]:

@@ -1,13 +1,13 @@
-"""A client of dthrottled, for programs that ask a daemon instead of deciding by themselves.
+"""A client of dthrottled, for programs that let a daemon decide.
 
 >>> from dthrottle.client import Client
 >>> client = Client("/run/dthrottled/dthrottled.sock")
 >>> client.allow("203.0.113.7")
 True
 
-Its manners are those that the daemon's protocol asks for: it waits very briefly, and when there is
-no answer it says yes, asks nothing for a while, and then tries again. Each thread has a connection
-of its own. Only mistakes of the caller are errors.
+A check that gets no answer within the timeout is allowed. The client then pauses, allows all
+checks meanwhile, and tries again. Each thread has its own connection. Only invalid arguments and
+errors that the daemon reports are exceptions.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _BATCH = 256
 _LONGEST_ANSWER = 1 << 20
 _TOKEN = re.compile(r"[!-~]+")
 _ANSWER = re.compile(rb"(?:OK|NO)(?: |\Z)|ERROR [a-z]+ ")
-# Fields that are not known here are left alone.
+# Unknown fields are ignored.
 _FIGURE = re.compile(r" ([a-z_]+)=(-?[0-9]{1,20})(?![^ ])")
-# The name of a rule is the rest of the line.
+# The name of a rule extends to the end of the line.
 _RULE = re.compile(r" (rule|deciding)=")
 _BOUNDLESS = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
 class ClientDecision:
-    """An answer with all figures; true when allowed. Times are in seconds."""
+    """The answer to a check. It is true if allowed. Times are in seconds."""
 
     # xtask: fields
     allowed: bool
@@ -59,7 +59,7 @@ class ClientDecision:
     deciding: str | None = None
     # xtask: end
     failed_open: bool = False
-    """No daemon answered in time, so it is allowed."""
+    """Whether the check was allowed because no daemon answered in time."""
 
     def __bool__(self) -> bool:
         return self.allowed
@@ -67,23 +67,23 @@ class ClientDecision:
 
 @dataclass(frozen=True)
 class ClientCounts:
-    """What a client counted."""
+    """The counts of a client."""
 
     asked: int
     """Checks that were answered by the daemon."""
     failed_open: int
-    """Checks that were allowed because no daemon answered in time, or not asked during a pause."""
+    """Checks that were allowed because no daemon answered in time, or during a pause."""
     failures: int
-    """Connections that could not be made, or broke, or were not to a daemon."""
+    """Connections that failed, broke, or did not lead to a daemon."""
 
 
 class Client:
-    """Asks a daemon. Usable from any thread, and after a fork.
+    """Sends checks to a daemon. Any thread may use it, also after a fork.
 
     ``address`` is the path of a Unix socket or ``"host:port"``; ``None`` uses the daemon's default
-    socket. ``timeout`` is how long a check may take at most, in seconds. After a failure nobody is
-    asked for ``backoff`` seconds, twice as long after every further one, up to ``max_backoff``.
-    ``token`` is the daemon's token, which ``refund`` and ``reset`` need over TCP.
+    socket. A check takes at most ``timeout`` seconds. After a failure the client pauses for
+    ``backoff`` seconds, twice as long after every further failure, up to ``max_backoff``. ``token``
+    is the token of the daemon, which ``refund`` and ``reset`` need over TCP.
     """
 
     def __init__(
@@ -97,41 +97,41 @@ class Client:
     ) -> None:
         for name, value in (("timeout", timeout), ("backoff", backoff)):
             if not 0 < value < float("inf"):
-                raise ArgumentError(f"{name}: {value!r}; write a number of seconds above zero")
+                raise ArgumentError(f"`{name}` must be a number of seconds above 0, got {value!r}")
         if not backoff <= max_backoff < float("inf"):
             raise ArgumentError(
-                f"max_backoff: {max_backoff!r}; write at least backoff, {backoff!r}"
+                f"`max_backoff` must be at least `backoff`, {backoff!r}, got {max_backoff!r}"
             )
-        self._address = _parse(os.fspath(address) if address is not None else _usual_path())
+        self._address = _parse(os.fspath(address) if address is not None else _default_path())
         if token is not None and not _TOKEN.fullmatch(token):
-            raise ArgumentError("token must be printable ASCII without blanks")
+            raise ArgumentError(f"`token` must be printable ASCII without blanks, got {len(token)} characters")
         self._options = () if token is None else (f"token={token}",)
         self._timeout = timeout
         self._first_pause, self._longest_pause = backoff, max_backoff
         self._local = _Local()
         self._lock = threading.Lock()
-        self._open: weakref.WeakSet[_Held] = weakref.WeakSet()
+        self._open: weakref.WeakSet[_Connection] = weakref.WeakSet()
         self._pause = 0.0
-        self._silent_until = 0.0
+        self._paused_until = 0.0
         self._asked = self._failed_open = self._failures = 0
         self._closed = False
         in_child(self, Client._unlock)
 
     def _unlock(self) -> None:
-        """Have a lock that no thread of the parent holds."""
+        """Replace the lock in a forked child: a thread of the parent may hold the old one."""
         self._lock = threading.Lock()
 
     def allow(self, tag: str | bytes) -> bool:
-        """Ask for one unit, and take it if it passes: yes or no."""
+        """Check one unit, and charge it if allowed."""
         return self.allow_many((tag,))[0]
 
     def allow_many(self, tags: Iterable[str | bytes]) -> list[bool]:
-        """Ask for one unit for each tag in turn, in as few round trips as can be."""
+        """Check one unit of each tag in turn, with as few round trips as possible."""
         lines = [_line(tag) for tag in tags]
         allowed: list[bool] = []
         while len(allowed) < len(lines):
             batch = lines[len(allowed) : len(allowed) + _BATCH]
-            answers = self._talk(b"".join(batch), len(batch))
+            answers = self._request(b"".join(batch), len(batch))
             allowed += [True] * len(batch) if answers is None else [_is_yes(a) for a in answers]
         return allowed
 
@@ -144,7 +144,7 @@ class Client:
         max_delay: float = 0.0,
         partial: bool = False,
     ) -> ClientDecision:
-        """Ask for ``cost`` units, and take them if they pass. The full answer."""
+        """Check ``cost`` units, and charge them if allowed."""
         return self._decide("check", tag, cost, domain, max_delay, partial)
 
     def peek(
@@ -156,23 +156,23 @@ class Client:
         max_delay: float = 0.0,
         partial: bool = False,
     ) -> ClientDecision:
-        """Give the decision that ``check`` would get. Takes nothing."""
+        """Return the decision that ``check`` would return, without charging."""
         return self._decide("peek", tag, cost, domain, max_delay, partial)
 
-    def refund(self, tag: str | bytes, units: int, *, domain: str | None = None) -> bool:
-        """Give units back. Whether the daemon heard of it."""
-        return self._tell(_query("refund", tag, units, domain, self._options))
+    def refund(self, tag: str | bytes, cost: int, *, domain: str | None = None) -> bool:
+        """Give ``cost`` units back. Return whether the daemon answered."""
+        return self._send(_query("refund", tag, cost, domain, self._options))
 
     def reset(self, tag: str | bytes, *, domain: str | None = None) -> bool:
-        """Fill the tag's buckets. Whether the daemon heard of it."""
-        return self._tell(_query("reset", tag, None, domain, self._options))
+        """Fill the buckets of a tag. Return whether the daemon answered."""
+        return self._send(_query("reset", tag, None, domain, self._options))
 
     def counts(self) -> ClientCounts:
-        """Tell what was counted so far."""
+        """Return the counts of this client."""
         return ClientCounts(self._asked, self._failed_open, self._failures)
 
     def close(self) -> None:
-        """Close all connections. Later calls are errors."""
+        """Close all connections. Later calls raise ClosedError."""
         self._closed = True
         with self._lock:
             connections = list(self._open)
@@ -201,22 +201,22 @@ class Client:
             options.append(f"max_delay_ms={int(max_delay * 1000)}")
         if partial:
             options.append("partial=1")
-        answers = self._talk(_query(verb, tag, cost, domain, options), 1)
+        answers = self._request(_query(verb, tag, cost, domain, options), 1)
         if answers is None:
             return ClientDecision(True, granted=cost, failed_open=True)
         return _decision(_good(answers[0]))
 
-    def _tell(self, line: bytes) -> bool:
-        answers = self._talk(line, 1)
+    def _send(self, line: bytes) -> bool:
+        answers = self._request(line, 1)
         if answers is not None:
             _good(answers[0])
         return answers is not None
 
-    def _talk(self, lines: bytes, count: int) -> list[bytes] | None:
-        """Send lines and give their answers; nothing if there are none in time."""
+    def _request(self, lines: bytes, count: int) -> list[bytes] | None:
+        """Send lines and return the answers, or None if they do not arrive in time."""
         if self._closed:
             raise ClosedError("the client is closed; make a new one")
-        if time.monotonic() < self._silent_until:
+        if time.monotonic() < self._paused_until:
             self._failed_open += count
             return None
         deadline = time.monotonic() + self._timeout
@@ -239,7 +239,7 @@ class Client:
 
     def _exchange(self, lines: bytes, count: int, deadline: float, *, reuse: bool) -> list[bytes]:
         held = self._local.held
-        # A parent's connection is the parent's: two who read from it would get each other's answers.
+        # A forked child needs its own connection, or it would read the answers of its parent.
         if not reuse or held is None or held.pid != os.getpid():
             connection = self._connect()
             connection.sendall(lines)
@@ -262,27 +262,27 @@ class Client:
         except BaseException:
             connection.close()
             raise
-        self._local.held = held = _Held(connection)
+        self._local.held = held = _Connection(connection)
         with self._lock:
             self._open.add(held)
         return connection
 
     def _fail(self, error: OSError) -> None:
-        """Let go of a connection whose answers may come late, and ask nobody for a while."""
+        """Drop a connection whose answers may arrive late, and begin a pause."""
         self._local.held = None
         with self._lock:
             self._failures += 1
             if not self._pause:
-                _log.warning("dthrottled does not answer, everything is allowed: %s", error)
+                _log.warning("dthrottled does not answer, so every check is allowed: %s", error)
             self._pause = min(max(2 * self._pause, self._first_pause), self._longest_pause)
-            self._silent_until = time.monotonic() + self._pause
+            self._paused_until = time.monotonic() + self._pause
 
 
 class _IdleClosedError(OSError):
-    """The daemon closed a connection that was kept: to make room for others, or it is gone."""
+    """The daemon closed an idle connection, to make room for others or because it ended."""
 
 
-class _Held:
+class _Connection:
     """A connection of this process, closed when its thread ends."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -294,12 +294,12 @@ class _Held:
 
 
 class _Local(threading.local):
-    """What each thread has for itself."""
+    """The connection of each thread."""
 
-    held: _Held | None = None
+    held: _Connection | None = None
 
 
-def _usual_path() -> str:
+def _default_path() -> str:
     if os.geteuid() != 0 and (folder := os.environ.get("XDG_RUNTIME_DIR")):
         own = Path(folder) / "dthrottled.sock"
         if own.exists():
@@ -324,17 +324,17 @@ def _bytes(tag: str | bytes) -> bytes:
     if isinstance(tag, str):
         tag = tag.encode("utf-8", "surrogatepass")
     elif not isinstance(tag, bytes):
-        raise ArgumentError(f"a tag is str or bytes, not {type(tag).__name__}")
+        raise ArgumentError(f"`tag` must be str or bytes, got an object of type {type(tag).__name__}")
     if b"\n" in tag:
-        raise ArgumentError("a tag that a daemon is asked about cannot have a newline in it")
+        raise ArgumentError(f"`tag` must have no line break in checks by a daemon, got {tag!r:.60}")
     return tag
 
 
 def _line(tag: str | bytes) -> bytes:
-    """Write an ordinary line, or the longer form where that would mean something else."""
+    """Write a short line, or the longer form if the short one would be ambiguous."""
     raw = _bytes(tag)
-    # The daemon takes a TCP connection that begins like TLS, or with a request line and a CR, for
-    # another protocol.
+    # The daemon recognizes other protocols by the first bytes of a TCP connection: TLS, or a request
+    # line that ends in CR.
     if raw.startswith((b"\0", b"\x16\x03")) or raw[-1:] == b"\r":
         return b"\0check\0tag=" + raw + b"\n"
     return raw + b"\n"

@@ -1,4 +1,4 @@
-"""The shapes of the dicts that a Throttle is built from, for type checkers."""
+"""The types of the dicts that configure a Throttle, for type checkers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class _Rate(TypedDict):
 
 
 class RuleConfig(_Rate, total=False):
-    """A rule: only its rate must be given."""
+    """A rule. Only its rate is required."""
 
     # xtask: rule
     name: str
@@ -33,7 +33,7 @@ class DomainConfig(TypedDict, total=False):
 
 
 class TableConfig(TypedDict, total=False):
-    """A table: how many tags it has room for, and which processes share it."""
+    """A table: its size, and which processes share it."""
 
     # xtask: table
     name: str
@@ -46,7 +46,7 @@ class TableConfig(TypedDict, total=False):
 
 
 class SecretFile(TypedDict):
-    """The file that has a secret."""
+    """The file that contains a secret."""
 
     file: str
 
@@ -56,7 +56,7 @@ class _Cluster(TypedDict):
 
 
 class ClusterConfig(_Cluster, total=False):
-    """A cluster: only its name must be given. docs/configuration.md has all of it."""
+    """A cluster. Only its name is required. docs/configuration.md explains the keys."""
 
     # xtask: cluster
     secret: str | SecretFile
@@ -79,7 +79,7 @@ class ClusterConfig(_Cluster, total=False):
 
 
 Rules = list[RuleConfig] | tuple[RuleConfig, ...]
-"""Rules, in the order in which equal ones decide."""
+"""Rules. If several rules have equally few units left, the first one decides."""
 
 Domains = Mapping[str, DomainConfig]
 """Domains by name."""

@@ -6,8 +6,8 @@
     @limit("5/minute", methods=["POST"])
     def login(request): ...
 
-Every view has a budget of its own; ``shared_limit`` is one for several. All workers count together.
-docs/python.md has the rest.
+Every view has its own buckets; views of one ``shared_limit`` share buckets. All workers share one
+limit. docs/python.md has more.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ __all__ = ["ThrottleMiddleware", "counts", "limit", "shared_limit"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_OF_SITE: Final = ("application_limits", "enabled", "table", "cluster")
+_SITE_OPTIONS: Final = ("application_limits", "enabled", "table", "cluster")
 _USER: Final = "user"
-"""A tag beside those that all middleware has."""
+"""A value of the option tag that only Django has."""
 _VIEW: Final = "_dthrottle_view"
 """Where a request keeps the view that authenticates it."""
 
@@ -52,7 +52,7 @@ _logger = logging.getLogger("dthrottle")
 
 
 class _Reader(WsgiReader[Any]):
-    """Reads a request: META is an environ, under ASGI also."""
+    """Reads a request, whose META is an environ, also under ASGI."""
 
     def path(self, request: Any) -> str:
         """Return the path, which Django has decoded."""
@@ -63,7 +63,7 @@ _READER: Final = _Reader(lambda request: request.META)
 
 
 class ThrottleMiddleware:
-    """Throttles the whole site by ``application_limits`` in the setting DTHROTTLE."""
+    """Limits the whole site by ``application_limits`` in the setting DTHROTTLE."""
 
     sync_capable = True
     async_capable = True
@@ -71,11 +71,11 @@ class ThrottleMiddleware:
     def __init__(self, get_response: Callable[[Any], Any]) -> None:
         rate = _setting().get("application_limits")
         if not _enabled():
-            raise MiddlewareNotUsed("DTHROTTLE: enabled is False")
+            raise MiddlewareNotUsed("DTHROTTLE has enabled = False")
         _limits()
         if rate is None:
             right = 'DTHROTTLE = {"application_limits": "100/s"}'
-            raise ConfigError(f"application_limits: is missing; add {right}", "application_limits")
+            raise ConfigError(f"`application_limits` is missing; add {right}", "application_limits")
         uses = _Uses(rate, {})
         self._limited = _limited(get_response, uses, lambda _request, _owner: "application")
         self._is_async = iscoroutinefunction(get_response)
@@ -88,12 +88,12 @@ class ThrottleMiddleware:
 
 
 def limit(rate: Rate, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
-    """Limit a view by a budget of its own: a function, a class, or a method of a class."""
+    """Limit a view: a function, a class, or a method of a class."""
     return _decorator(_Uses(rate, options), None)
 
 
 def shared_limit(rate: Rate, scope: str, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
-    """Limit several views by one budget: wherever rate and scope are the same."""
+    """Limit several views together: those with the same rate and scope share buckets."""
     return _decorator(_Uses(rate, options), shared_scope(scope))
 
 
@@ -103,7 +103,7 @@ def counts() -> Counts:
 
 
 class _Uses:
-    """A limit for views of both kinds, made once: ``method_decorator`` decorates at every request."""
+    """A limit for sync and async views, made once. ``method_decorator`` decorates at every request."""
 
     def __init__(self, rate: Rate, options: Mapping[str, Any]) -> None:
         self._rate, self._options = rate, options
@@ -150,7 +150,7 @@ def _object_of(view: Any) -> Any:
 
 
 def _is_async(view: Any) -> bool:
-    """Return whether a view must be awaited; the ``dispatch`` of a class is not marked."""
+    """Return whether a view must be awaited. The ``dispatch`` of an async class is not marked."""
     of_class = getattr(_object_of(view), "view_is_async", False)
     return iscoroutinefunction(view) or of_class is True
 
@@ -210,13 +210,13 @@ def _async_limited(view: F, limit: Limit[Any], scope: _Scope) -> F:
 def _setting() -> dict[str, Any]:
     setting = getattr(site, "DTHROTTLE", {})
     if not isinstance(setting, Mapping):
-        raise ConfigError(f"DTHROTTLE: must be a dict, got {setting!r}", "DTHROTTLE")
-    check_names(setting, _OF_SITE, more=True)
+        raise ConfigError(f"`DTHROTTLE` must be a dict, got {setting!r}", "DTHROTTLE")
+    check_names(setting, _SITE_OPTIONS, more=True)
     return dict(setting)
 
 
 def _enabled() -> bool:
-    # Tests turn it off by override_settings.
+    # Not cached, because tests change it by override_settings.
     setting = getattr(site, "DTHROTTLE", None)
     return not isinstance(setting, Mapping) or bool(setting.get("enabled", True))
 
@@ -224,15 +224,15 @@ def _enabled() -> bool:
 @functools.cache
 def _limits() -> Limits[Any]:
     setting = _setting()
-    # The order of views is not fixed, so the table is named after the site's settings.
+    # Views may be imported in any order, so the settings module names the table.
     made_in = str(getattr(site, "SETTINGS_MODULE", ""))
     options = {name: value for name, value in _options().items() if value != _USER}
-    # Each limit checks the names in allow by itself: it may have another tag.
+    # Each limit checks the names in allow, because it may have another tag.
     return Limits(_READER, setting.get("table"), setting.get("cluster"), options, made_in=made_in)
 
 
 def _options() -> dict[str, Any]:
-    return {name: value for name, value in _setting().items() if name not in _OF_SITE}
+    return {name: value for name, value in _setting().items() if name not in _SITE_OPTIONS}
 
 
 def _limit(rate: Rate, options: Mapping[str, Any], *, can_await: bool) -> Limit[Any]:
@@ -251,7 +251,7 @@ def _with_user_tag(options: Mapping[str, Any], *, can_await: bool) -> Mapping[st
 
 
 def _user_tag(options: Mapping[str, Any], *, can_await: bool) -> Callable[[Any], Any]:
-    """Tell clients apart by user; those who have not logged in, by address."""
+    """Return a tag function: the user, or the address of a client that has not logged in."""
     address = ClientAddress(
         trusted_proxies=options.get("trusted_proxies", 0),
         ipv6_prefix=options.get("ipv6_prefix", 64),
@@ -323,7 +323,7 @@ def _name_of(view: Any, request: Any, owner: Any) -> str:
         else:
             break
     found = getattr(found, "view_class", found)
-    # A callable object is named after its class.
+    # A callable object has the name of its class.
     named = found if hasattr(found, "__qualname__") else type(found)
     return f"view:{named.__module__}.{named.__qualname__}"
 
@@ -337,7 +337,7 @@ def _response(
 
 def _answered(response: Any, http: HttpThrottle[Any], decided: HttpDecision) -> Any:
     if response is None:
-        return response  # Django reports this error
+        return response  # Django reports that the view returned None
     _finish(http, decided, response.status_code)
     return _with_fields(response, http, decided)
 
@@ -349,6 +349,6 @@ def _finish(http: HttpThrottle[Any], decided: HttpDecision, status: int) -> None
 
 def _with_fields(response: Any, http: HttpThrottle[Any], decided: HttpDecision) -> Any:
     for name, value in http.merged(response.headers.keys(), decided.fields):
-        # A response has one line of a name; a list goes on in it.
+        # Django responses have one line per name, so a list is extended.
         response[name] = f"{response[name]}, {value}" if response.has_header(name) else value
     return response

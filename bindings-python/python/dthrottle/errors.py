@@ -1,7 +1,7 @@
-"""The exceptions of dthrottle, one for each kind of mistake.
+"""The exceptions of dthrottle, one for each kind of error.
 
-Being throttled is an answer, never an exception. ``tests/vectors/errors.json`` is the table of
-kinds that all languages share.
+A refused check is an answer, not an exception. ``tests/vectors/errors.json`` lists the kinds, which
+all languages share.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import ClassVar
 
 
 class DthrottleError(Exception):
-    """The base of everything that dthrottle raises."""
+    """The base of all exceptions of dthrottle."""
 
     kind: ClassVar[str]
-    """The kind's word, the same in every language."""
+    """The name of the kind, equal in every language."""
 
     field: str | None
     """The field of the configuration that is wrong, such as ``domains.api.rules[0].rate``."""
@@ -22,7 +22,7 @@ class DthrottleError(Exception):
     """The line of the configuration text, from 1."""
 
     def __init__(self, message: str, field: str | None = None, line: int | None = None) -> None:
-        # Only the message is in args: str() of an OSError with more of them would not be the
+        # Only the message is in args, because str() of an OSError with several args is not the
         # message.
         super().__init__(message)
         self.field = field

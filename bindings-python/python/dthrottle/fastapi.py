@@ -5,12 +5,12 @@
     @app.post("/login", dependencies=[Depends(limiter.limit("5/minute"))])
     async def login(): ...
 
-Every route has a budget of its own; ``shared_limit`` is one for several. All workers count together.
-To throttle a whole application, ``dthrottle.asgi`` is cheaper. docs/python.md has the rest.
+Every route has its own buckets; routes of one ``shared_limit`` share buckets. All workers share one
+limit. For a whole application, ``dthrottle.asgi`` is faster. docs/python.md has more.
 """
 
-# No ``from __future__ import annotations``: FastAPI reads the annotations of a dependency, and
-# earlier versions (0.110) treat the request as a query parameter if its annotation is text.
+# No ``from __future__ import annotations``, because FastAPI 0.110 treats the request as a query
+# parameter if its annotation is text.
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,7 +41,7 @@ class Refused(HTTPException):
     def __init__(self, decided: HttpDecision, refusal: tuple[int, Fields, bytes]) -> None:
         status, fields, self.body = refusal
         own = dict(fields)
-        # FastAPI makes another body, and so another type and length.
+        # FastAPI makes another body, with another type and length.
         self.media_type = own.pop("Content-Type")
         del own["Content-Length"]
         super().__init__(status, "Too Many Requests", {**own, **dict(decided.fields)})
@@ -49,7 +49,7 @@ class Refused(HTTPException):
 
 
 async def refused_handler(_request: Request, refused: Exception) -> Response:
-    """Answer with the body that the limit has: ``app.add_exception_handler(Refused, ...)``."""
+    """Respond with the option ``body``: ``app.add_exception_handler(Refused, refused_handler)``."""
     if not isinstance(refused, Refused):
         raise refused
     headers, media_type = refused.headers, refused.media_type
@@ -77,13 +77,13 @@ class Limiter:
         return self._limits.counts
 
     def limit(self, rate: Rate, **options: "Unpack[LimitOptions]") -> "Dependency":
-        """Limit every route that depends on it, each by a budget of its own."""
+        """Limit every route that depends on it. Each route has its own buckets."""
         return Dependency(self, self._limit(rate, options), None)
 
     def shared_limit(
         self, rate: Rate, scope: str, **options: "Unpack[LimitOptions]"
     ) -> "Dependency":
-        """Limit several routes by one budget: wherever rate and scope are the same."""
+        """Limit several routes together: those with the same rate and scope share buckets."""
         return Dependency(self, self._limit(rate, options), shared_scope(scope))
 
     def _limit(self, rate: Rate, options: "LimitOptions") -> Limit[Request]:
@@ -100,7 +100,7 @@ class Dependency:
         self._scope = scope
 
     async def __call__(self, request: HTTPConnection, response: Response) -> Decision | None:
-        """Let a request pass, now or later, or refuse it. Websockets pass."""
+        """Pass, delay or refuse a request. Websockets pass."""
         if not self._limiter.enabled or not isinstance(request, Request):
             return None
         http = self._limiter._limits.used(self._limit)
@@ -119,13 +119,13 @@ class Dependency:
 def _check(options: "LimitOptions") -> None:
     for name in ("skip_failed_requests", "skip_successful_requests"):
         if options.get(name):
-            message = f"{name}: a dependency does not see the response; use dthrottle.asgi"
+            message = f"`{name}` has no effect in a dependency, which does not see the response; use dthrottle.asgi"
             raise ConfigError(message, field=name)
 
 
 def _endpoint(request: Request) -> str:
-    # The root path is not used: clients choose it if an application is mounted at "/{tenant}". So
-    # routes of several applications are distinguished by their functions.
+    # Not by the root path, which clients choose if an application is mounted at "/{tenant}". The
+    # function distinguishes routes of several applications.
     route: Any = request.scope.get("route")
     methods = ",".join(sorted(getattr(route, "methods", None) or ()))
     function = getattr(route, "endpoint", None)

@@ -6,8 +6,8 @@
     @limiter.limit("5/minute")
     def login(): ...
 
-Every route has a budget of its own; ``shared_limit`` is one for several. All workers count together.
-To throttle a whole application, ``dthrottle.wsgi`` is cheaper. docs/python.md has the rest.
+Every route has its own buckets; routes of one ``shared_limit`` share buckets. All workers share one
+limit. For a whole application, ``dthrottle.wsgi`` is faster. docs/python.md has more.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 __all__ = ["Limiter", "Refused"]
 
 F = TypeVar("F", bound=Callable[..., Any] | flask.Blueprint)
-_OF_LIMITER: Final = ("default_limits", "application_limits", "enabled", "table", "cluster")
+_LIMITER_OPTIONS: Final = ("default_limits", "application_limits", "enabled", "table", "cluster")
 _PREFIX: Final = "DTHROTTLE_"
-# Marks a view that has its own limit, or is exempt from default limits.
+# The attribute of a view that has its own limit, or is exempt from default limits.
 _MARK: Final = "__dthrottle__"
 _LIMITED: Final = "limited"
 _EXEMPT: Final = "exempt"
 # The scope of a limit for a whole application.
 _APPLICATION: Final = "application"
-# Where a request keeps the decisions about it.
+# The attribute of a request with the decisions about it.
 _APPLIED: Final = "_dthrottle"
 _READER: Final = WsgiReader[flask.Request](lambda request: request.environ)
 
@@ -89,15 +89,15 @@ class Limiter:
     def init_app(self, app: flask.Flask) -> None:
         """Limit the requests of an application, and read its configuration.
 
-        Every keyword of a Limiter may stand there, as ``DTHROTTLE_...``; what the code says wins.
+        Every keyword of a Limiter may be set there, as ``DTHROTTLE_...``. Keywords in the code win.
         """
         if app in self._apps:
             return
         config = {key[len(_PREFIX) :].lower(): key for key in app.config if key.startswith(_PREFIX)}
-        check_names(config, _OF_LIMITER, more=True)
+        check_names(config, _LIMITER_OPTIONS, more=True)
         read = {name: app.config[key] for name, key in config.items()}
         enabled = bool(read.pop("enabled", True))
-        default, for_all = (read.pop(name, None) for name in _OF_LIMITER[:2])
+        default, for_all = (read.pop(name, None) for name in _LIMITER_OPTIONS[:2])
         more = {name: value for name, value in read.items() if self._given.get(name) is None}
         limits = self._limits
         # An application that adds nothing has the same throttle as the others without a table.
@@ -121,18 +121,18 @@ class Limiter:
         return self._limits.counts
 
     def limit(self, rate: Rate, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
-        """Limit a view, or every view of a blueprint, each by a budget of its own."""
+        """Limit a view, or every view of a blueprint. Each view has its own buckets."""
         return self._decorator(_Use(self._limits.limit(rate, options, can_await=False), None))
 
     def shared_limit(
         self, rate: Rate, scope: str, **options: Unpack[LimitOptions]
     ) -> Callable[[F], F]:
-        """Limit several views by one budget: wherever rate and scope are the same."""
+        """Limit several views together: those with the same rate and scope share buckets."""
         limit = self._limits.limit(rate, options, can_await=False)
         return self._decorator(_Use(limit, shared_scope(scope)))
 
     def exempt(self, target: F) -> F:
-        """Free a view, or every view of a blueprint, of the limits that are for all."""
+        """Exempt a view, or every view of a blueprint, from default and application limits."""
         if isinstance(target, flask.Blueprint):
             self._exempt.add(target)
         else:
@@ -182,9 +182,9 @@ class Limiter:
         request, applied = flask.request, getattr(flask.request, _APPLIED, ())
         scope = use.scope or f"endpoint:{request.endpoint}"
         if use.scope is None or use.scope == _APPLICATION:
-            # One Limiter may serve several applications, which have endpoints of one name.
+            # A Limiter may have several applications with equal names of endpoints.
             scope = f"{flask.current_app.name} {scope}"
-        # A blueprint may have the limit of one of its views: that is one bucket, checked once.
+        # If a blueprint and its view have equal limits, they have one bucket, which is checked once.
         label = limits.label(use.limit)
         if label is not None and any((label, scope) == (one.label, one.scope) for one in applied):
             return
@@ -193,7 +193,7 @@ class Limiter:
         if decided is None:
             return
         request.environ[DECISION] = decided.decision
-        # Not in flask.g, which several requests of a test may share.
+        # Not in flask.g, because several requests of a test may share it.
         setattr(request, _APPLIED, (*applied, _Applied(http, decided, label, scope)))
         if decided.refused:
             raise _refused(http.refuse(request, decided), decided)
@@ -213,7 +213,7 @@ class Limiter:
 
 
 class _Use(NamedTuple):
-    """A limit at some place; without a scope it counts each endpoint apart."""
+    """A limit and its scope; None counts each endpoint separately."""
 
     limit: Limit[flask.Request]
     scope: str | None
@@ -266,7 +266,7 @@ def _current_app() -> flask.Flask:
 
 def _refused(refusal: tuple[int, Any, bytes], decided: HttpDecision) -> Refused:
     status, fields, body = refusal
-    # Handlers are found by the code of the class.
+    # Flask finds error handlers by the code of the class.
     kind = Refused if status == Refused.code else _of_status(status)
     refused = kind(response=flask.Response(body, status, fields))
     refused.decision = decided.decision

@@ -1,7 +1,7 @@
-"""What a forked child begins anew.
+"""Resets the state of objects in forked children.
 
-Only the thread that forks goes on in the child: locks that others held would stay taken, and their
-requests would keep their places.
+Only the thread that forks exists in the child. Locks that other threads held would stay locked, and
+their requests would stay in queues.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _T = TypeVar("_T")
 _all: weakref.WeakKeyDictionary[Any, Callable[[Any], None]] = weakref.WeakKeyDictionary()
 
 
-def in_child(owner: _T, begin: Callable[[_T], None]) -> None:
-    """Call ``begin(owner)`` in every child that is forked while the owner lives."""
-    _all[owner] = begin
+def in_child(owner: _T, reset: Callable[[_T], None]) -> None:
+    """Call ``reset(owner)`` in every child that is forked while the owner exists."""
+    _all[owner] = reset
 
 
 def _after_fork() -> None:
-    for owner, begin in list(_all.items()):
-        begin(owner)
+    for owner, reset in list(_all.items()):
+        reset(owner)
 
 
-# Nobody forks where this is missing.
+# Platforms without it have no fork.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

@@ -1,10 +1,10 @@
-"""Limits that are written at the routes of an application.
+"""Limits for the routes of an application.
 
-Options are checked where a limit is written. All limits share one throttle, with a domain for each
+Options are checked when a limit is made. All limits share one throttle, with a domain for each
 different limit, in one table. So there is one exchange with the cluster, however many routes have a
-limit, and the table is opened by the first request.
+limit. The first request opens the table.
 
-Each route has its own buckets: a limit counts the tag in the scope of the route.
+Each route has its own buckets, because a limit counts the tag in the scope of the route.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ __all__ = ["Limit", "Limits", "Rate", "shared_scope"]
 
 Rate = str | float | Mapping[str, Any] | Iterable[str] | Domain
 """A rate, several of them (``"5/minute; 100/hour"`` or a list), a dict with the keys of a domain,
-or a domain of a throttle that the application has."""
+or a domain of a throttle of the application."""
 
 _OF_DOMAIN: Final = ("rate", "burst", "charge_refused", "rules")
 _OF_RATE: Final = ("throttle", "file", "rate", "rules", "domains", "charge_refused", "clock")
-# Options of middleware that limits do not have, since they share a throttle; what there is instead.
+# Options of middleware that limits do not have because they share a throttle, and their replacement.
 _INSTEAD: Final = {
     **dict.fromkeys(("domain", "scope"), "shared_limit(..., scope=...)"),
-    **dict.fromkeys(("table", "cluster"), "that of the whole application"),
+    **dict.fromkeys(("table", "cluster"), "the option of the whole application"),
     **dict.fromkeys(_OF_RATE, "the limit itself, such as limit({'rate': '5/minute'})"),
 }
 
@@ -66,7 +66,7 @@ class Limits(Generic[Request]):
         made_in: str | None = None,
         is_complete: bool = True,
     ) -> None:
-        """Check the options; unless they are complete, ``complete`` or ``derive`` must follow."""
+        """Check the options. Without ``is_complete``, ``complete`` or ``derive`` must follow."""
         self._reader = reader
         self._application = application_name(made_in)
         self._config = _given({"table": table, "cluster": cluster})
@@ -130,7 +130,7 @@ class Limits(Generic[Request]):
         http = self._limits[limit]
         if not self._is_used and http.native.shared is not None:
             self._is_used = True
-            with suppress(DthrottleError):  # the check fails, too, and counts it
+            with suppress(DthrottleError):  # the check fails as well, and counts the failure
                 http.native.domain()
             log_table("limits of routes", http.native)
         return http
@@ -142,7 +142,7 @@ class Limits(Generic[Request]):
     def _read(self, rate: Rate, options: Mapping[str, Any], *, can_await: bool) -> Limit[Request]:
         for name in options:
             if name in _INSTEAD:
-                message = f"{name}: limits of routes do not have it; use {_INSTEAD[name]}"
+                message = f"`{name}` is no option of a limit; use {_INSTEAD[name]}"
                 raise ConfigError(message, field=name)
         options = _given(options)
         burst = options.pop("burst", self._options.get("burst"))
@@ -183,36 +183,36 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 def shared_scope(scope: object) -> str:
     """Return the scope of a limit that several routes share."""
     if not isinstance(scope, str) or not scope:
-        message = f"scope: must be text that is not empty, got {scope!r}"
+        message = f"`scope` must be text that is not empty, got {scope!r}"
         raise ConfigError(message, field="scope")
     return f"shared:{scope}"
 
 
 def _check(config: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Check the options of all limits, with a throttle that nothing else uses."""
+    """Check the options of all limits with a private throttle."""
     check_functions(options, can_await=True)
     alone = Middleware({"rate": "1/s", "table": False}).shared
-    # Each limit checks the cost by its own burst.
+    # The cost is checked by the burst of each limit.
     source = {"rate": "1/s", "burst": 2**30}
     Middleware({**options, **config, **source}, within=alone, place="check", is_template=True)
 
 
 def _source(rate: Any, burst: str | float | None) -> tuple[dict[str, Any], str]:
-    """Read a limit: the options of its domain, and a name."""
+    """Return the options of the domain of a limit, and a name."""
     if isinstance(rate, Domain):
         return {"throttle": rate}, ""
     source = dict(rate) if isinstance(rate, Mapping) else _rates(rate)
     for name in source:
         if name not in _OF_DOMAIN:
             known = ", ".join(_OF_DOMAIN)
-            raise ConfigError(f"{name}: unknown key of a limit; known are: {known}", field=name)
+            raise ConfigError(f"`{name}` is an unknown key of a limit; known are: {known}", field=name)
     if burst is not None:
         if "rate" not in source or "burst" in source:
-            raise ConfigError("burst: must be given beside one rate", field="burst")
+            raise ConfigError("`burst` must be given with exactly one rate", field="burst")
         source["burst"] = burst
     parts = []
     rules = source.get("rules", [source])
-    # The native module says what is wrong with other types.
+    # The native module reports other types.
     for rule in rules if isinstance(rules, (list, tuple)) else ():
         named = str(rule.get("rate")) if isinstance(rule, Mapping) else str(rule)
         more = rule if isinstance(rule, Mapping) else {}
@@ -228,7 +228,7 @@ def _rates(rate: Any) -> dict[str, Any]:
     texts = list(texts) if isinstance(texts, Iterable) else [texts]
     if not texts or not all(isinstance(text, str) for text in texts):
         right = 'a rate such as "5/minute", or several: "5/minute; 100/hour"'
-        raise ConfigError(f"limit: must be {right}, got {rate!r}", field="limit")
+        raise ConfigError(f"`limit` must be {right}, got {rate!r}", field="limit")
     rates = [one.strip() for text in texts for one in re.split("[;,|]", text)]
     if len(rates) == 1:
         return {"rate": rates[0]}

@@ -1,7 +1,7 @@
-"""What all adapters do with a request: read it, call the application's functions, decide, wait.
+"""The part that all adapters share: read a request, call the application's functions, decide, wait.
 
-The native module decides, in one call for each request. Whatever goes wrong lets the request pass,
-is counted (``counts``), and is logged once for each cause.
+The native module decides, in one call per request. Any failure lets the request pass, is counted
+(``counts``), and is logged once per cause.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _logger = logging.getLogger("dthrottle")
 
 _MOST_COST: Final = 2**53
 _FAILED: Final = object()
-"""Stands for the result of a function that failed."""
+"""The result of a function that failed."""
 _ERRORS: Final = ("DTHROTTLE_FAILED", "DTHROTTLE_NO_TAG")
 _NO_WAITING: Final = (
-    "max_delay and throttle_milliseconds have no effect: this server handles one request at a time "
+    "max_delay and throttle_milliseconds have no effect, because this server handles one request at a time "
     "(wsgi.multithread is false); this is logged once"
 )
 
 
 class Reader(Protocol[R]):
-    """How to read a request of some kind."""
+    """Reads requests of one framework."""
 
     def method(self, request: R) -> str:
         """Return the method, in capitals."""
@@ -50,27 +50,27 @@ class Reader(Protocol[R]):
         """Return the value of a header."""
 
     def address(self, request: R) -> tuple[str | None, str | list[str] | None]:
-        """Return the address at the other end of the connection, and X-Forwarded-For."""
+        """Return the address of the peer, and X-Forwarded-For."""
 
     def can_delay(self, request: R, /) -> bool:
         """Return whether the process serves other requests while it delays this one."""
 
 
 class Counts(NamedTuple):
-    """Requests of this process; ``throttle.stats()`` has the rest."""
+    """The requests of this process, by their result."""
 
     passed: int = 0
     refused: int = 0
     dry_run: int = 0
-    """Would have been refused."""
+    """Passed only because of dry run."""
     delayed: int = 0
     """Were delayed until their turn."""
     gave_up: int = 0
-    """The client left before its turn."""
+    """Refunded because the client left before its turn."""
     untagged: int = 0
-    """Had no usable tag: counted by address, or passed where that is the tag and unknown."""
+    """Had no usable tag: counted by address, or passed if the address is the tag and unknown."""
     failed: int = 0
-    """Errors of functions that were given as options, and of the throttle."""
+    """Errors of functions among the options, and of the throttle."""
 
 
 class HttpThrottle(Generic[Request]):
@@ -116,10 +116,10 @@ class HttpThrottle(Generic[Request]):
             or self._cost
             or native.may_delay
         )
-        """Whether the address is all that has to be read of a request."""
+        """Whether only the address of a request has to be read."""
         self._may_delay = native.may_delay
         self.is_list = native.is_list
-        """Whether all fields may stand beside those of other throttles, so ``merged`` is needless."""
+        """Whether all fields are lists, so ``merged`` need not be called."""
         self.refunds = native.refunds
         """Whether ``HttpDecision.finish`` must be called with every response."""
         self._reported: set[str] = set()
@@ -132,7 +132,7 @@ class HttpThrottle(Generic[Request]):
     # Deciding.
 
     def decide(self, request: Request, scope: str = "") -> HttpDecision | None:
-        """Decide about a request; None: it passes without a decision."""
+        """Decide about a request. Return None if it passes without a decision."""
         more: dict[str, Any] = {}
         if not self._is_plain:
             if self._selects and not self._is_selected(request):
@@ -150,25 +150,25 @@ class HttpThrottle(Generic[Request]):
         return decided
 
     async def decide_async(self, request: Request, scope: str = "") -> HttpDecision | None:
-        """Decide about a request; functions of the application may be coroutines."""
-        settle = self._settle
+        """Like ``decide``; functions of the application may be coroutines."""
+        await_result = self._await_result
         more: dict[str, Any] = {}
         if not self._is_plain:
             if self._selects and not self._is_selected(request):
                 return None
             if self._skip:
-                skips = await settle("skip", self._call("skip", self._skip, request))
+                skips = await await_result("skip", self._call("skip", self._skip, request))
                 if skips is not _FAILED and self._call("skip", bool, skips) is True:
                     return None
             if self._tag:
-                more["tag"] = await settle("tag", self._call("tag", self._tag, request))
+                more["tag"] = await await_result("tag", self._call("tag", self._tag, request))
             if self._cost:
-                more["cost"] = await settle("cost", self._call("cost", self._cost, request))
+                more["cost"] = await await_result("cost", self._call("cost", self._cost, request))
             self._complete(more, request)
         decided = self._ask(request, scope, more)
         if decided is not None and self._on_refused and decided.decision.rule is not None:
             given = self._call("on_refused", self._on_refused, request, decided.decision)
-            await settle("on_refused", given)
+            await await_result("on_refused", given)
         return decided
 
     def _ask(self, request: Request, scope: str, more: dict[str, Any]) -> HttpDecision | None:
@@ -213,9 +213,9 @@ class HttpThrottle(Generic[Request]):
         try:
             units = int(cost) if isinstance(cost, float) else operator.index(cost)
             if units < 0 or units != cost:
-                raise ValueError(f"cost: must be a whole number, 0 or more, got {cost!r}")
+                raise ValueError(f"`cost` must be a whole number of at least 0, got {cost!r}")
         except Exception:
-            # If such requests were free, clients could choose to pass.
+            # If such requests were free, clients could evade the limit.
             self._failed("cost")
             return 1
         return min(units, _MOST_COST)
@@ -223,7 +223,7 @@ class HttpThrottle(Generic[Request]):
     def _is_true(self, value: Any) -> bool:
         if not isawaitable(value):
             return value is not _FAILED and self._call("skip", bool, value) is True
-        # Nothing awaits it here, and a coroutine is true.
+        # A coroutine is truthy, and nothing awaits it here.
         if iscoroutine(value):
             value.close()
         self._call("skip", _raise_not_awaited)
@@ -263,7 +263,7 @@ class HttpThrottle(Generic[Request]):
         """Return a refusal; the body's function may be a coroutine."""
         await self.delay_async(decided)
         body = self._body and self._call("body", self._body, request, decided.decision)
-        return self._refusal(decided, await self._settle("body", body))
+        return self._refusal(decided, await self._await_result("body", body))
 
     def _refusal(self, decided: HttpDecision, body: Any) -> tuple[int, Fields, bytes]:
         try:
@@ -273,13 +273,13 @@ class HttpThrottle(Generic[Request]):
             return decided.refusal()
 
     def merged(self, present: Iterable[str], fields: Fields) -> Fields:
-        """Leave out fields that the response has already, unless they are lists."""
+        """Return the fields that the response does not have yet. Lists are always returned."""
         if self.is_list:
             return fields
         there = {name.lower() for name in present}
         return [field for field in fields if field[0].lower() not in there]
 
-    # What goes wrong.
+    # Failures.
 
     def _call(self, option: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function of the application."""
@@ -289,8 +289,8 @@ class HttpThrottle(Generic[Request]):
             self._failed(option)
             return _FAILED
 
-    async def _settle(self, option: str, value: Any) -> Any:
-        """Await what a function of the application gave, if it is to be awaited."""
+    async def _await_result(self, option: str, value: Any) -> Any:
+        """Await the result of a function of the application, if it is awaitable."""
         if not isawaitable(value):
             return value
         try:
@@ -300,7 +300,7 @@ class HttpThrottle(Generic[Request]):
             return _FAILED
 
     def _failed(self, cause: str) -> None:
-        """Count an exception, and log the first of each cause. To be called while handling it."""
+        """Count the exception that is being handled, and log the first one of each cause."""
         self.native.count_failure()
         if cause not in self._reported:
             self._reported.add(cause)
@@ -329,7 +329,7 @@ def _visible_logger() -> logging.Logger:
 
 
 def _raise_not_awaited() -> None:
-    raise ConfigError("skip: must give True or False, got something to await", field="skip")
+    raise ConfigError("`skip` must return True or False, got an awaitable", field="skip")
 
 
 def _log(code: str, message: str) -> None:

@@ -1,7 +1,7 @@
 """The options of middleware and of limits, for type checkers. docs/http.md explains them.
 
-The native module reads and checks them. What is here is Python's own: what may be given instead of
-a throttle, and the checks of functions and regular expressions.
+The native module reads and checks them. This module has what is specific to Python: the values that
+may be given as a throttle, and the checks of functions and regular expressions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 Source = Domain | str | float | Mapping[str, Any] | os.PathLike[str]
-"""A throttle, one of its domains, a rate, the keywords of a Throttle, or the path of a file."""
+"""A throttle or domain, a rate, the keywords of a Throttle, or the path of a file."""
 
 Table = str | TableConfig | bool | None
 """The name of a table, its description, or False for a private one."""
@@ -77,13 +77,13 @@ class Options(LimitOptions, total=False):
 
 
 def source_options(source: object, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Add what a throttle is made of to the options of a middleware."""
+    """Merge the source of a throttle with the options of a middleware."""
     given = {name: value for name, value in options.items() if value is not None}
     if isinstance(source, Domain):
         name = given.pop("domain", None)
         if name is not None:
             if not isinstance(source, Throttle):
-                raise ConfigError("domain: must be left out for a domain", field="domain")
+                raise ConfigError("`domain` must be left out for a domain", field="domain")
             source = source.domain(name)
         more: Mapping[str, Any] = {"throttle": source}
     elif isinstance(source, os.PathLike) or (isinstance(source, str) and source.endswith(".toml")):
@@ -94,10 +94,10 @@ def source_options(source: object, options: Mapping[str, Any]) -> dict[str, Any]
         more = source
     else:
         right = "a Throttle, a rate, a dict, or the path of a file"
-        raise ConfigError(f"throttle: must be {right}, got {source!r}", field="throttle")
+        raise ConfigError(f"`throttle` must be {right}, got {source!r}", field="throttle")
     for name in more:
         if name in given:
-            raise ConfigError(f"{name}: must be given once, got it twice", field=name)
+            raise ConfigError(f"`{name}` must be given once, got it twice", field=name)
     return {**more, **given}
 
 
@@ -116,30 +116,30 @@ def app_and_throttle(positional: tuple[Any, ...], options: dict[str, Any]) -> tu
 
 
 def check_functions(options: Mapping[str, Any], *, can_await: bool) -> None:
-    """Check that no function is a coroutine where nothing awaits it."""
+    """Check that no function is a coroutine if the middleware cannot await it."""
     for name in FUNCTIONS:
         value = options.get(name)
         if not can_await and inspect.iscoroutinefunction(value):
             right = "a plain function, because nothing awaits it here"
-            raise ConfigError(f"{name}: must be {right}, got {value!r}", field=name)
+            raise ConfigError(f"`{name}` must be {right}, got {value!r}", field=name)
 
 
 def compiled(routes: Iterable[str]) -> list[re.Pattern[str]]:
-    """Compile the regular expressions of paths. The dot also matches the end of a line."""
+    """Compile the regular expressions of paths. The dot also matches a line break."""
     patterns = []
     for route in routes:
         try:
             patterns.append(re.compile(route, re.DOTALL))
         except re.error as error:
             right = f"a regular expression ({error})"
-            raise ConfigError(f"routes: must be {right}, got {route!r}", field="routes") from error
+            raise ConfigError(f"`routes` must be {right}, got {route!r}", field="routes") from error
     return patterns
 
 
 def check_names(given: Iterable[str], own: Collection[str], *, more: bool) -> None:
-    """Check names against an adapter's own ones. ``more``: others are for the native module."""
+    """Check option names. With ``more``, the native module checks names that are not in ``own``."""
     for name in given:
         if name not in own and not (more and name in LimitOptions.__annotations__):
             hint = nearest(name, [*own, *(LimitOptions.__annotations__ if more else ())])
             if not more or hint in [f"did you mean {near}?" for near in own]:
-                raise ConfigError(f"{name}: unknown option; {hint}", field=name)
+                raise ConfigError(f"`{name}` is an unknown option; {hint}", field=name)

@@ -4,7 +4,7 @@
 
     application = ThrottleMiddleware(application, "100/s")
 
-All workers of the server count together, without being told. docs/http.md has the options.
+All workers of the server share one limit without configuration. docs/http.md has the options.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class WsgiReader(Generic[Request]):
         self._environ = environ
 
     def method(self, request: Request) -> str:
-        """Return the method; clients may write it small, and frameworks accept that."""
+        """Return the method in capitals, because frameworks accept it in lower case."""
         return str(self._environ(request).get("REQUEST_METHOD", "")).upper()
 
     def path(self, request: Request) -> str:
@@ -50,12 +50,12 @@ class WsgiReader(Generic[Request]):
         return value if isinstance(value, str) else None
 
     def address(self, request: Request) -> tuple[str | None, str | None]:
-        """Return the peer's address, which servers leave empty for Unix sockets, and the header."""
+        """Return the address of the peer, empty for a Unix socket, and X-Forwarded-For."""
         environ = self._environ(request)
         return environ.get("REMOTE_ADDR"), environ.get("HTTP_X_FORWARDED_FOR")
 
     def can_delay(self, request: Request) -> bool:
-        """Return whether other threads of the process serve requests."""
+        """Return whether the server has threads that serve other requests meanwhile."""
         return bool(self._environ(request).get("wsgi.multithread"))
 
 
