@@ -423,12 +423,12 @@ def test_async_clients_wait_without_blocking(server: Server, clock: ManualClock)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"throttle": 7}, "throttle 7: must be a BusyThrottle"),
-        ({"max_delay": -1}, "max_delay -1: must be seconds from 0 to a year"),
-        ({"max_delay": "1"}, "max_delay '1': must be a number of seconds"),
-        ({"max_delay": float("nan")}, "max_delay nan: must be seconds from 0 to a year"),
-        ({"statuses": "503"}, "statuses '503': must be numbers such as 429 and 503"),
-        ({"service": "api"}, "service 'api': must be a function from URL to name"),
+        ({"throttle": 7}, "`throttle` must be a BusyThrottle, got 7"),
+        ({"max_delay": -1}, "`max_delay` must be seconds from 0 to a year, got -1"),
+        ({"max_delay": "1"}, "`max_delay` must be a number of seconds, got '1'"),
+        ({"max_delay": float("nan")}, "`max_delay` must be seconds from 0 to a year, got nan"),
+        ({"statuses": "503"}, "`statuses` must be numbers such as 429 and 503, got '503'"),
+        ({"service": "api"}, "`service` must be a function from URL to name, got 'api'"),
     ],
 )
 def test_invalid_option_is_an_error_with_its_value(options: dict[str, Any], message: str) -> None:

@@ -100,7 +100,7 @@ def test_cancelled_request_leaves_the_queue() -> None:
             await asyncio.wait_for(caller.wait_for_turn_async("api", asyncio.sleep), 0.05)
 
     asyncio.run(give_up())
-    assert caller._lines == {}
+    assert caller._queues == {}
 
 
 def test_forked_child_starts_with_empty_queues() -> None:
@@ -109,18 +109,18 @@ def test_forked_child_starts_with_empty_queues() -> None:
     threads = [threading.Thread(target=caller.wait_for_turn, args=("api",)) for _ in range(5)]
     for thread in threads:
         thread.start()
-    while len(caller._lines.get("api", [])) < len(threads):
+    while len(caller._queues.get("api", [])) < len(threads):
         time.sleep(0.01)
     child = os.fork()
     if child == 0:
         with closing(caller._waits("api")) as waits:
             first = next(waits)
-            alone = [len(line) for line in caller._lines.values()]
+            alone = [len(line) for line in caller._queues.values()]
         # At the end of the parent's queue it would wait a second longer.
-        os._exit(0 if first <= 2 and alone == [1] and caller._lines == {} else 1)
+        os._exit(0 if first <= 2 and alone == [1] and caller._queues == {} else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert len(caller._lines["api"]) == len(threads), "no request has left the queue of the parent"
+    assert len(caller._queues["api"]) == len(threads), "no request has left the queue of the parent"
     caller.throttle.forget("api")
     for thread in threads:
         thread.join()
-    assert caller._lines == {}
+    assert caller._queues == {}

@@ -220,7 +220,7 @@ def test_empty_or_text_methods_match_no_request(
     web = GovernorClient(write(tmp_path, [rate(limit=0, methods=methods)]), clock)
     assert web.statuses(2, method="GET") == [200, 200]
     assert web.made.counts.unmatched == 2
-    said = "'GET' is text, so the rate is for no request; write ['GET']" in caplog.text
+    said = "is text, so the rate matches no request; write ['GET']" in caplog.text
     assert said is (methods == "GET")
 
 
@@ -242,7 +242,7 @@ def test_thousands_of_projects_can_have_rates(tmp_path: Path, clock: ManualClock
         allowed = 1 + number % 3
         assert web.statuses(5, project=str(number)).count(200) == allowed
     different = [rate(limit=n + 1, project=str(n)) for n in range(1001)]
-    with pytest.raises(ConfigError, match="at most 1000"):
+    with pytest.raises(ConfigError, match="at most 1000 different rates, got 1001"):
         GovernorClient(write(tmp_path, (), different), clock)
 
 
@@ -425,7 +425,7 @@ def test_failing_logger_passes_requests(tmp_path: Path, clock: ManualClock) -> N
         ({"table": 5}, "a name such as"),
         ({"table": {"nam": "x"}}, "name"),
         ({"cluster": {"listen": "127.0.0.1:0"}, "table": False}, "name"),
-        ({"logger": 5}, "the name of one"),
+        ({"logger": 5}, "the name of a logger"),
         ({"tabl": False}, "did you mean table"),
         ({"xyzzy": False}, "known are: headers, table"),
     ],
@@ -451,9 +451,9 @@ def test_log_says_which_processes_share_the_counts(
     cluster: Any = {"name": "west", "listen": "127.0.0.1:0"}
     for path, options, says in [
         (with_redis, {"table": named}, "[eom:redis] is not used any more: the counts are shared by "
-         "all processes on this host that use table gov; other hosts count for themselves unless "
-         "there is a cluster"),
-        (without, {"table": False}, "the counts are kept in this process alone; other hosts"),
+         "all processes on this host that use table gov; other hosts count separately, "
+         "because there is no cluster"),
+        (without, {"table": False}, "the counts are kept in this process only; other hosts"),
         (without, {"table": {**named, "size": "8 MB", "name": "c"}, "cluster": cluster},
          "table c, and with all hosts of cluster west"),
     ]:  # fmt: skip

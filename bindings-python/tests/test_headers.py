@@ -40,6 +40,7 @@ def retry_after(throttle: Throttle) -> int:
     assert decided is not None
     assert decided.refused
     _, fields, _ = decided.refusal()
+    assert decided.retry_after is not None
     assert dict(fields)["Retry-After"] == str(decided.retry_after)
     return decided.retry_after
 

@@ -104,7 +104,9 @@ class Client:
             )
         self._address = _parse(os.fspath(address) if address is not None else _default_path())
         if token is not None and not _TOKEN.fullmatch(token):
-            raise ArgumentError(f"`token` must be printable ASCII without blanks, got {len(token)} characters")
+            raise ArgumentError(
+                f"`token` must be printable ASCII without blanks, got {len(token)} characters"
+            )
         self._options = () if token is None else (f"token={token}",)
         self._timeout = timeout
         self._first_pause, self._longest_pause = backoff, max_backoff
@@ -324,7 +326,9 @@ def _bytes(tag: str | bytes) -> bytes:
     if isinstance(tag, str):
         tag = tag.encode("utf-8", "surrogatepass")
     elif not isinstance(tag, bytes):
-        raise ArgumentError(f"`tag` must be str or bytes, got an object of type {type(tag).__name__}")
+        raise ArgumentError(
+            f"`tag` must be str or bytes, got an object of type {type(tag).__name__}"
+        )
     if b"\n" in tag:
         raise ArgumentError(f"`tag` must have no line break in checks by a daemon, got {tag!r:.60}")
     return tag

@@ -1,10 +1,10 @@
-"""EOM Governor for any WSGI application, by the files that it always had, without Redis.
+"""EOM Governor for any WSGI application, with its files and without Redis.
 
     from dthrottle.governor import wrap
 
     application = wrap(application, "/etc/eom/eom.conf")
 
-docs/governor.md has the files, and what is different.
+docs/governor.md describes the files and the differences.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["Config", "Counts", "Governor", "Options", "wrap"]
 
 _HIT: Final = 'Hit limit of %s per sec. for project %s according to rate rule "%s"'
 _EMPTY: Final = ("Content-Length", "0")
-_LONGEST: Final = 200
+_MAX_SHOWN: Final = 200
 
 
 class Options(TypedDict, total=False):
@@ -47,22 +47,22 @@ class Options(TypedDict, total=False):
 
 @dataclass
 class Counts:
-    """What happened in this process."""
+    """The requests of this process, by their result."""
 
     passed: int = 0
     refused: int = 0
     unmatched: int = 0
-    """Passed because no rate is for them."""
+    """Passed because no rate matched."""
     without_project: int = 0
-    """Were answered with 400."""
+    """Got the status 400."""
     failed: int = 0
-    """Errors of the throttle, each of which let a request pass."""
+    """Passed because the throttle failed."""
 
 
-class _Verdict(NamedTuple):
+class _RateDecision(NamedTuple):
     rule: Rule
     decision: Decision | None
-    """None: the rate lets nobody pass."""
+    """None if the rate refuses every request."""
     fields: Fields
 
     @property
@@ -71,7 +71,7 @@ class _Verdict(NamedTuple):
 
 
 class Governor:
-    """Holds every project to its rates."""
+    """Limits every project by its rates."""
 
     def __init__(self, app: WSGIApplication, config: Config, **options: Unpack[Options]) -> None:
         self.app = app
@@ -90,11 +90,11 @@ class Governor:
             self._logger,
         )
         self._native = opened.native
-        instead = "[eom:redis] is not used any more: " if files.redis else ""
-        self._logger.info("%sthe counts are %s", instead, opened.shared)
+        prefix = "[eom:redis] is not used any more: " if files.redis else ""
+        self._logger.info("%sthe counts are %s", prefix, opened.shared)
         self._general, self._of_project = opened.general, opened.of_project
         self._sleep = files.sleep
-        self._says_more = kind not in (False, "none")
+        self._has_fields = kind not in (False, "none")
         self._reader: WsgiReader[WSGIEnvironment] = WsgiReader(lambda environ: environ)
         self._has_failed = False
 
@@ -105,19 +105,19 @@ class Governor:
             self.counts.without_project += 1
             start_response("400 Bad Request", [_EMPTY])
             return []
-        verdict = self._judge(environ, _tag(project))
-        if verdict is None:
+        decided = self._decide(environ, _tag(project))
+        if decided is None:
             return self.app(environ, start_response)
-        if verdict.allowed:
-            environ[DECISION] = verdict.decision
-            return self.app(environ, _adding(start_response, verdict))
+        if decided.allowed:
+            environ[DECISION] = decided.decision
+            return self.app(environ, _adding(start_response, decided))
         time.sleep(self._sleep)
-        more = [*verdict.rule.retry_after(verdict.decision), *verdict.fields]
-        start_response("429 Too Many Requests", [_EMPTY, *(more if self._says_more else [])])
+        more = [*decided.rule.retry_after(decided.decision), *decided.fields]
+        start_response("429 Too Many Requests", [_EMPTY, *(more if self._has_fields else [])])
         return []
 
-    def _judge(self, environ: WSGIEnvironment, tag: bytes) -> _Verdict | None:
-        """Ask the throttle; None: the request passes, and nothing is to be said about it."""
+    def _decide(self, environ: WSGIEnvironment, tag: bytes) -> _RateDecision | None:
+        """Check the rate of a request. Return None if it passes without a decision."""
         try:
             project = tag.decode("utf-8", "replace")
             rule = self._rule(project, self._reader.method(environ), self._reader.path(environ))
@@ -125,8 +125,8 @@ class Governor:
                 self.counts.unmatched += 1
                 return None
             decision = rule.check(tag)
-            verdict = _Verdict(rule, decision, rule.fields(decision))
-            if not verdict.allowed:
+            decided = _RateDecision(rule, decision, rule.fields(decision))
+            if not decided.allowed:
                 self._logger.warning(_HIT, rule.rate.limit, _shown(project), rule.rate.name)
         except Exception:
             self.counts.failed += 1
@@ -134,14 +134,14 @@ class Governor:
                 self._has_failed = True
                 self._logger.exception("the throttle failed; this is logged once, and counted")
             return None
-        if verdict.allowed:
+        if decided.allowed:
             self.counts.passed += 1
         else:
             self.counts.refused += 1
-        return verdict
+        return decided
 
     def _rule(self, project: str, method: str, path: str) -> Rule | None:
-        """Give the first rule for a request: of its project's own, then of the general ones."""
+        """Return the first matching rule: of the project, or else of the general ones."""
         for rules in (self._of_project.get(project, ()), self._general):
             for rule in rules:
                 if rule.rate.applies(method, path):
@@ -150,41 +150,41 @@ class Governor:
 
 
 def wrap(app: WSGIApplication, config: Config, **options: Unpack[Options]) -> Governor:
-    """Put a Governor around an application. ``config`` is the path of the INI file."""
+    """Wrap an application in a Governor. ``config`` is the path of the INI file."""
     return Governor(app, config, **options)
 
 
 def _logger(name: object) -> logging.Logger:
     if name is not None and (not isinstance(name, str) or not name):
-        raise ConfigError(f"logger: must be the name of one, got {name!r}", field="logger")
+        raise ConfigError(f"`logger` must be the name of a logger, got {name!r}", field="logger")
     return logging.getLogger(name or "dthrottle.governor")
 
 
 def _tag(project: str) -> bytes:
-    """Give the bytes that were sent, which WSGI decodes as latin-1."""
-    # Other blanks of latin-1 may be the last byte of a letter.
+    """Return the bytes that were sent, which WSGI decodes as latin-1."""
+    # Other blanks of latin-1 may be the last byte of a letter in UTF-8.
     return project.strip(" \t").encode("latin-1", "replace")
 
 
 def _shown(project: str) -> str:
-    """Give a project's id as it may stand in a log: clients choose it, and must not add lines."""
-    if project.isprintable() and len(project) <= _LONGEST:
+    """Escape a project id for the log, because clients choose it and must not add lines."""
+    if project.isprintable() and len(project) <= _MAX_SHOWN:
         return project
     shown = "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-        for char in project[:_LONGEST]
+        for char in project[:_MAX_SHOWN]
     )
-    return shown if len(project) <= _LONGEST else shown + "..."
+    return shown if len(project) <= _MAX_SHOWN else shown + "..."
 
 
-def _adding(start_response: StartResponse, verdict: _Verdict) -> StartResponse:
-    fields, writer = verdict.fields, verdict.rule.headers
+def _adding(start_response: StartResponse, decided: _RateDecision) -> StartResponse:
+    fields, writer = decided.fields, decided.rule.headers
     if not fields:
         return start_response
     is_list = writer is not None and writer.is_list
 
     def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None, /) -> Any:
-        # Two throttles may both speak in a list; otherwise the inner one does.
+        # Lists contain the entries of all throttles; other fields are those of the inner one.
         there = set() if is_list else {name.lower() for name, _ in headers}
         more = [field for field in fields if field[0].lower() not in there]
         if exc_info is None:

@@ -1,7 +1,6 @@
-"""The INI file of EOM Governor, and what it names: two files of rates, and one for logging.
+"""The INI file of EOM Governor, and the files that it names: two with rates, one for logging.
 
-A file that is wrong is a ConfigError, one that cannot be read a FileError; both say what would be
-right. docs/governor.md has the keys.
+A wrong file is a ConfigError, an unreadable file a FileError. docs/governor.md has the keys.
 """
 
 from __future__ import annotations
@@ -35,19 +34,19 @@ _KEYS: Final = (
     "log_config_disable_existing",
 )
 _BOOLEANS: Final = configparser.ConfigParser.BOOLEAN_STATES
-_LONGEST: Final = 3_600_000
+_MAX_MILLISECONDS: Final = 3_600_000
 
 
 @dataclass(frozen=True)
 class Files:
-    """All that the files say."""
+    """The content of all files."""
 
     rates: list[Rate]
     project_rates: list[Rate]
     sleep: float
     """Seconds before a refusal."""
     redis: bool
-    """Whether there is a section about Redis."""
+    """Whether the INI file has a section for Redis."""
 
 
 def read_files(config: Config, logger: logging.Logger) -> Files:
@@ -58,7 +57,7 @@ def read_files(config: Config, logger: logging.Logger) -> Files:
     _configure_logging(ini, logger)
     path = ini.path("rates_file")
     if path is None:
-        ini.wrong("rates_file", "is missing; must be the path of a JSON file with rates")
+        ini.wrong("rates_file", "must be the path of a JSON file with rates, but is missing")
     rates = read_rates(path, "rates_file", logger)
     return Files(rates, _project_rates(ini, logger), sleep, ini.redis)
 
@@ -66,9 +65,11 @@ def read_files(config: Config, logger: logging.Logger) -> Files:
 def _project_rates(ini: _Ini, logger: logging.Logger) -> list[Rate]:
     path = ini.path("project_rates_file")
     if path is None:
-        logger.warning("project_rates_file is not given: no project has rates of its own")
+        logger.warning("project_rates_file is missing, so no project has its own rates")
     elif not path.exists():
-        logger.warning("project_rates_file %s is not there: no project has rates of its own", path)
+        logger.warning(
+            "project_rates_file %s does not exist, so no project has its own rates", path
+        )
     else:
         return read_rates(path, "project_rates_file", logger)
     return []
@@ -78,13 +79,13 @@ def _configure_logging(ini: _Ini, logger: logging.Logger) -> None:
     path, disable = ini.path("log_config_file"), ini.flag("log_config_disable_existing")
     if path is None:
         return
-    read_text(path, "log_config_file")  # says what is wrong, which fileConfig does not
+    read_text(path, "log_config_file")  # its error is clearer than that of fileConfig
     try:
         logging.config.fileConfig(path, disable_existing_loggers=disable, encoding="utf-8")
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
         ini.wrong("log_config_file", f"{path} does not configure logging: {why}", error)
-    # Who wants the others silent still wants to hear of limits.
+    # Refusals are logged even if existing loggers are disabled.
     for name in (logger.name, "dthrottle"):
         logging.getLogger(name).disabled = False
 
@@ -92,40 +93,40 @@ def _configure_logging(ini: _Ini, logger: logging.Logger) -> None:
 def _given(sections: Mapping[str, Any]) -> _Ini:
     for name in (_GOVERNOR, _REDIS):
         if name in sections and not isinstance(sections[name], Mapping):
-            right = "must be a dict with its keys"
-            raise ConfigError(f"config: {name}: {sections[name]!r} cannot be; {right}", field=name)
+            right = "must be a dict of the keys of the section"
+            raise ConfigError(f"`{name}` {right}, got {sections[name]!r}", field=name)
     return _Ini(sections, None, "")
 
 
 def _read(path: object) -> _Ini:
     if not isinstance(path, (str, os.PathLike)) or not str(path):
         right = "must be the path of an INI file, or a dict of its sections"
-        raise ConfigError(f"config: {path!r} cannot be; {right}", field="config")
+        raise ConfigError(f"`config` {right}, got {path!r}", field="config")
     where = Path(path)
     text = read_text(where, "config")
-    # As oslo.config does: names have a case, % is a sign like any other, the last of two counts,
-    # and [DEFAULT] is for nobody else.
+    # Like oslo.config: names are case-sensitive, % has no meaning, the last of equal keys counts, and
+    # [DEFAULT] has no effect on other sections.
     parser = configparser.ConfigParser(interpolation=None, strict=False, default_section="\0")
     parser.optionxform = str  # type: ignore[method-assign,assignment]
     try:
         parser.read_string(text, str(where))
     except configparser.Error as error:
-        # The first of several, or the only one.
+        # ParsingError has a list of errors, the others one line number.
         line = next(iter(getattr(error, "errors", ())), [getattr(error, "lineno", None)])[0]
-        what = f"{where}: line {line}: not INI: write [{_GOVERNOR}], and below it key = value"
+        what = f"{where}: line {line}: must be INI, [{_GOVERNOR}] and below it key = value"
         raise ConfigError(what, field="config", line=line) from error
     return _Ini(parser, where, text)
 
 
 class _Ini:
-    """The section of Governor."""
+    """The section of Governor in the INI file."""
 
     def __init__(
         self, sections: Mapping[str, Mapping[str, Any]], path: Path | None, text: str
     ) -> None:
         self._path, self._text = path, text
         if _GOVERNOR not in sections:
-            what = f"{path or 'config'}: there is no section [{_GOVERNOR}]"
+            what = f"{path or 'config'}: must have the section [{_GOVERNOR}]"
             raise ConfigError(what, field=_GOVERNOR)
         given = sections[_GOVERNOR].items()
         self._values = {key: _unquoted(str(value)) for key, value in given if value is not None}
@@ -134,18 +135,18 @@ class _Ini:
     def check_names(self, logger: logging.Logger) -> None:
         for key, near in unknown_names(self._values, _KEYS):
             if near:
-                self.wrong(key, f"is unknown; did you mean {near}?")
-            logger.warning("%s", self._says(key, "is not known, and left aside"))
+                self.wrong(key, f"is an unknown key; did you mean {near}?")
+            logger.warning("%s", self._message(key, "is an unknown key and is ignored"))
 
     def path(self, key: str) -> Path | None:
-        """Give a path; what is relative begins at the folder of the file."""
+        """Return a path. Relative paths begin at the folder of the INI file."""
         value = self._values.get(key)
         return Path(self._path.parent if self._path else "", value) if value else None
 
     def flag(self, key: str) -> bool:
         value = self._values.get(key) or "False"
         if value.lower() not in _BOOLEANS:
-            self.wrong(key, f"{value!r} cannot be; must be True or False")
+            self.wrong(key, f"must be True or False, got {value!r}")
         return _BOOLEANS[value.lower()]
 
     def milliseconds(self, key: str) -> float:
@@ -154,17 +155,17 @@ class _Ini:
             number = float(value)
         except ValueError:
             number = math.nan
-        if not 0 <= number <= _LONGEST:
-            self.wrong(key, f"{value!r} cannot be; must be a number from 0 to {_LONGEST}")
+        if not 0 <= number <= _MAX_MILLISECONDS:
+            self.wrong(key, f"must be a number from 0 to {_MAX_MILLISECONDS}, got {value!r}")
         return number
 
     def wrong(self, key: str, what: str, cause: BaseException | None = None) -> NoReturn:
-        raise ConfigError(self._says(key, what), field=key, line=self._line(key)) from cause
+        raise ConfigError(self._message(key, what), field=key, line=self._line(key)) from cause
 
-    def _says(self, key: str, what: str) -> str:
+    def _message(self, key: str, what: str) -> str:
         line = self._line(key)
         where = [str(self._path or "config"), f"line {line}" if line else ""]
-        return ": ".join(filter(None, [*where, f"[{_GOVERNOR}] {key}", what]))
+        return ": ".join(filter(None, [*where, f"[{_GOVERNOR}] `{key}` {what}"]))
 
     def _line(self, key: str) -> int | None:
         found, inside = None, False

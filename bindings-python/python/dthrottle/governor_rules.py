@@ -1,9 +1,9 @@
-"""From the rates of EOM Governor to the domains of one throttle.
+"""Maps the rates of EOM Governor to the domains of one throttle.
 
-Every pair of rate and project has a bucket of its own. A general rate has a domain that is named
-after it, and project ids are its tags. Rates of projects may be many more than a throttle can have
-domains: those with equal numbers share one, as their tags differ. A rate whose limit is below 1
-lets nobody pass, and needs no domain.
+Every pair of rate and project has its own bucket. A general rate has a domain with its name, and
+project ids are the tags. There may be more rates of projects than a throttle can have domains, so
+those with equal numbers share a domain; their tags differ. A rate with a limit below 1 refuses every
+request and needs no domain.
 """
 
 from __future__ import annotations
@@ -25,53 +25,53 @@ from dthrottle.options import Table
 
 __all__ = ["Opened", "Rule", "open_rules"]
 
-_MOST: Final = 1000
+_MAX_DOMAINS: Final = 1000
 _NEVER: Final = "1 per 100 years"
 
 
-class Wait(TypedDict, total=False):
-    """How long a request may have to wait and still passes, without waiting."""
+class CheckOptions(TypedDict, total=False):
+    """Options of a check. A request within max_delay passes without a delay."""
 
     max_delay: float
 
 
 class Rule(NamedTuple):
-    """A rate, and where it is counted."""
+    """A rate and its domain."""
 
     rate: Rate
     domain: Domain | None
     headers: Headers | None
-    wait: Wait
-    """With a limit of 2.5 a request passes that with 2 would have to wait for half a request."""
+    options: CheckOptions
+    """With a limit of 2.5, a check with a burst of 2 passes half a request earlier."""
 
     def check(self, tag: bytes) -> Decision | None:
-        """Count a request; None: the limit is below 1, so nobody passes."""
-        return None if self.domain is None else self.domain.check(tag, **self.wait)
+        """Count a request. Return None if the limit is below 1, which refuses every request."""
+        return None if self.domain is None else self.domain.check(tag, **self.options)
 
     def fields(self, decision: Decision | None) -> Fields:
-        """Give the RateLimit fields of a response."""
+        """Return the RateLimit fields of a response."""
         if decision is None or self.headers is None:
             return []
         return self.headers.fields(decision)
 
     def retry_after(self, decision: Decision | None) -> Fields:
-        """Give the field Retry-After of a refusal, unless a refused client never passes again."""
+        """Return the field Retry-After of a refusal, unless the client never passes again."""
         if decision is None or not self.rate.drain_velocity:
             return []
-        seconds = decision.retry_after - self.wait.get("max_delay", 0.0)
-        # A nanosecond that comes of writing seconds as a float is no further second.
+        seconds = decision.retry_after - self.options.get("max_delay", 0.0)
+        # The float of the seconds may be a nanosecond too large, which must not add a second.
         return [("Retry-After", str(max(1, math.ceil(seconds - 1e-9))))]
 
 
 class Opened(NamedTuple):
-    """All rules, in the order of the files."""
+    """All rules in the order of the files."""
 
     general: list[Rule]
     of_project: dict[str, list[Rule]]
     shared: str
-    """Who shares the counts, in words."""
+    """A text for the log: which processes share the counts."""
     native: Middleware | None
-    """Keeps the throttle open."""
+    """The middleware that keeps the throttle open."""
 
 
 def open_rules(
@@ -82,15 +82,15 @@ def open_rules(
     clock: ManualClock | None,
     logger: Logger,
 ) -> Opened:
-    """Open a throttle for all rates, which may be none."""
+    """Open a throttle for all rates, if there are any."""
     rates = [*files.rates, *files.project_rates]
     names = [*_general_names(files.rates), *_project_names(files.project_rates)]
     named = list(zip(names, rates, strict=True))
     domains = {name: _domain(rate) for name, rate in named if rate.burst > 0}
-    if len(domains) > _MOST:
+    if len(domains) > _MAX_DOMAINS:
         raise ConfigError(
-            f"rates_file, project_rates_file: {len(domains)} different rates; at most {_MOST} can be "
-            "(rates of projects with the same limit and drain_velocity count as one)",
+            f"`rates_file` and `project_rates_file` must have at most {_MAX_DOMAINS} different rates, "
+            f"got {len(domains)} (rates of projects with equal limit and drain_velocity count as one)",
             field="project_rates_file",
         )
     native: Middleware | None = None
@@ -124,12 +124,12 @@ def _rule(rate: Rate, domain: Domain | None, headers: Any) -> Rule:
     if domain is None:
         return Rule(rate, None, None, {})
     seconds = rate.fraction_seconds
-    wait: Wait = {"max_delay": seconds} if seconds else {}
-    return Rule(rate, domain, Headers(headers, rate.name, domain), wait)
+    options: CheckOptions = {"max_delay": seconds} if seconds else {}
+    return Rule(rate, domain, Headers(headers, rate.name, domain), options)
 
 
 def _general_names(rates: list[Rate]) -> list[str]:
-    """Name domains; rates of one name are kept apart by a number."""
+    """Return a domain name for each rate. A number distinguishes equal names."""
     names: list[str] = []
     for rate in rates:
         name, number = f"governor rate {rate.name}", 1
@@ -141,11 +141,11 @@ def _general_names(rates: list[Rate]) -> list[str]:
 
 
 def _project_names(rates: list[Rate]) -> list[str]:
-    """Name domains; equal rates of one project are kept apart by a number."""
+    """Return a domain name for each rate. A number distinguishes equal rates of one project."""
     seen: Counter[tuple[str | None, str]] = Counter()
     names = []
     for rate in rates:
-        # Rates that differ by the fraction of their limits only are counted alike.
+        # The fraction of a limit does not change how requests are counted.
         name = f"governor project limit {rate.burst} drain_velocity {rate.drain_velocity}"
         seen[rate.project, name] += 1
         number = seen[rate.project, name]
@@ -156,11 +156,11 @@ def _project_names(rates: list[Rate]) -> list[str]:
 def _shared(native: Middleware | None, table: Table, cluster: ClusterConfig | None) -> str:
     is_private = table is False or (isinstance(table, Mapping) and table.get("private"))
     if native is None or is_private:
-        here = "kept in this process alone"
+        here = "kept in this process only"
     elif native.table_name:
         here = f"shared by all processes on this host that use table {native.table_name}"
     else:
         here = "shared with forked children"
     if cluster is None:
-        return f"{here}; other hosts count for themselves unless there is a cluster"
+        return f"{here}; other hosts count separately, because there is no cluster"
     return f"{here}, and with all hosts of cluster {cluster['name']}"

@@ -205,7 +205,9 @@ def _source(rate: Any, burst: str | float | None) -> tuple[dict[str, Any], str]:
     for name in source:
         if name not in _OF_DOMAIN:
             known = ", ".join(_OF_DOMAIN)
-            raise ConfigError(f"`{name}` is an unknown key of a limit; known are: {known}", field=name)
+            raise ConfigError(
+                f"`{name}` is an unknown key of a limit; known are: {known}", field=name
+            )
     if burst is not None:
         if "rate" not in source or "burst" in source:
             raise ConfigError("`burst` must be given with exactly one rate", field="burst")

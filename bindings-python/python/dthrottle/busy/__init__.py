@@ -1,4 +1,4 @@
-"""Send less to services that say they are busy, and come back gradually.
+"""Sends fewer requests to services that answer that they are busy, and recovers gradually.
 
 >>> from dthrottle.busy import BusyThrottle
 >>> busy = BusyThrottle()
@@ -8,8 +8,8 @@ True
 >>> busy.should_send("api.example.com")
 False
 
-Adapters for those who make HTTP calls are in ``dthrottle.busy.requests``, ``dthrottle.busy.httpx``
-and ``dthrottle.busy.urllib3``; ``docs/busy.md`` tells the whole story.
+``dthrottle.busy.requests``, ``dthrottle.busy.httpx`` and ``dthrottle.busy.urllib3`` are adapters for
+HTTP clients. ``docs/busy.md`` explains them.
 """
 
 from dthrottle._dthrottle import BusyStats, BusyThrottle, Turn

@@ -1,6 +1,6 @@
-"""What all adapters have in common: whom a call is for, how it waits, and which answers are busy.
+"""The part that all adapters share: the service of a request, waiting, and busy statuses.
 
-A caller belongs to one busy throttle and knows nothing of any HTTP library.
+A caller has one busy throttle and is independent of HTTP libraries.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from dthrottle.forked import in_child
 __all__ = ["BUSY", "Caller", "ServiceBusy"]
 
 BUSY: Final = frozenset({429, 503})
-"""The statuses that say busy, if nothing else is said."""
+"""The default statuses of busy responses."""
 
-# For how long one does not ask again because of others that wait: the limit may rise meanwhile.
-_BEHIND: Final = 1.0
+# The longest wait for other requests in the queue, in seconds, because the limit may rise meanwhile.
+_MAX_QUEUE_WAIT: Final = 1.0
 
 
 class ServiceBusy(Exception):
-    """A request was not sent, because the service is busy and its turn is not yet.
+    """A request was not sent because the service is busy.
 
     Each adapter raises a class of its own that is also an exception of its HTTP library.
     """
 
     service: str
-    """The service, as the throttle knows it."""
+    """The name of the service."""
 
     wait: float
-    """Seconds until it is worth trying again."""
+    """Seconds after which to try again."""
 
     def __init__(self, service: str, wait: float) -> None:
         super().__init__(f"{service} is busy: not sent, try again in {wait:.3f} s")
@@ -47,9 +47,9 @@ class ServiceBusy(Exception):
 
 
 class Caller:
-    """Asks a busy throttle before each request, and tells it about each answer.
+    """Checks each request with a busy throttle, and records each response.
 
-    With a throttle that is closed every request passes.
+    Every request passes if the throttle is closed.
     """
 
     def __init__(
@@ -61,38 +61,38 @@ class Caller:
         service: Callable[[str], str] | None = None,
         error: Callable[[str, float], ServiceBusy] = ServiceBusy,
     ) -> None:
-        """Take what the adapters take.
+        """Check the options, which all adapters have.
 
-        max_delay: how many seconds a request may wait for its turn before it is refused.
-        statuses: which answers say busy.
-        service: the service's name from a URL; by default host and port.
+        max_delay: the seconds that a request may wait for its turn before it is refused.
+        statuses: the statuses of busy responses.
+        service: returns the name of the service of a URL; by default host and port.
         """
         if throttle is not None and not isinstance(throttle, BusyThrottle):
-            raise ArgumentError(f"throttle {throttle!r}: must be a BusyThrottle")
+            raise ArgumentError(f"`throttle` must be a BusyThrottle, got {throttle!r}")
         if isinstance(max_delay, bool) or not isinstance(max_delay, (int, float)):
-            raise ArgumentError(f"max_delay {max_delay!r}: must be a number of seconds")
+            raise ArgumentError(f"`max_delay` must be a number of seconds, got {max_delay!r}")
         if not 0 <= max_delay <= LONGEST:
-            raise ArgumentError(f"max_delay {max_delay!r}: must be seconds from 0 to a year")
+            raise ArgumentError(f"`max_delay` must be seconds from 0 to a year, got {max_delay!r}")
         if isinstance(statuses, (str, bytes)) or not all(isinstance(s, int) for s in statuses):
-            raise ArgumentError(f"statuses {statuses!r}: must be numbers such as 429 and 503")
+            raise ArgumentError(f"`statuses` must be numbers such as 429 and 503, got {statuses!r}")
         if service is not None and not callable(service):
-            raise ArgumentError(f"service {service!r}: must be a function from URL to name")
+            raise ArgumentError(f"`service` must be a function from URL to name, got {service!r}")
         self.throttle = BusyThrottle() if throttle is None else throttle
         self.max_delay = float(max_delay)
         self._statuses = frozenset(statuses)
         self._service = service_of if service is None else service
         self._error = error
-        # Who waits, by service, the longest first. A forked child has nobody in its lines. No lock:
-        # threads that come at once may stand in two.
-        self._lines: dict[str, list[object]] = {}
-        in_child(self, Caller._leave)
+        # The waiting requests of each service, in order. A forked child starts without them. There is
+        # no lock, so requests that arrive at the same time may be in two queues of one service.
+        self._queues: dict[str, list[object]] = {}
+        in_child(self, Caller._forget_queues)
 
     def service(self, url: str) -> str:
-        """Name the service that a URL belongs to."""
+        """Return the name of the service of a URL."""
         return self._service(url)
 
     def wait_for_turn(self, service: str) -> None:
-        """Wait until a request may be sent; raise if that would take too long."""
+        """Wait until a request may be sent. Raise ServiceBusy if that takes longer than max_delay."""
         with closing(self._waits(service)) as waits:
             for wait in waits:
                 time.sleep(wait)
@@ -100,13 +100,13 @@ class Caller:
     async def wait_for_turn_async(
         self, service: str, sleep: Callable[[float], Awaitable[None]]
     ) -> None:
-        """Do the same with a sleep that is awaited."""
+        """Like ``wait_for_turn``, with an async sleep."""
         with closing(self._waits(service)) as waits:
             for wait in waits:
                 await sleep(wait)
 
     def answered(self, service: str, status: int, retry: str | None) -> None:
-        """Tell the throttle what was answered."""
+        """Record the status of a response."""
         try:
             if status in self._statuses:
                 self.throttle.on_busy(service, retry_after(retry))
@@ -116,9 +116,9 @@ class Caller:
             pass
 
     def _waits(self, service: str) -> Generator[float, None, None]:
-        """Give times to wait, one after the other, until a request may be sent."""
+        """Yield times to wait until a request may be sent."""
         end = time.monotonic() + self.max_delay
-        me, line = object(), None
+        me, queue = object(), None
         try:
             while True:
                 try:
@@ -130,18 +130,18 @@ class Caller:
                 left = end - time.monotonic()
                 if turn.wait > left:
                     raise self._error(service, turn.wait)
-                if line is None:
-                    line = self._lines.setdefault(service, [])
-                    line.append(me)
-                # If all asked again at the same time, all but one would have asked for nothing.
-                behind = line.index(me) / turn.limit if turn.limit else 0.0
-                yield min(turn.wait + min(behind, _BEHIND), left)
+                if queue is None:
+                    queue = self._queues.setdefault(service, [])
+                    queue.append(me)
+                # Requests check again one after the other, because only one of them would be allowed.
+                behind = queue.index(me) / turn.limit if turn.limit else 0.0
+                yield min(turn.wait + min(behind, _MAX_QUEUE_WAIT), left)
         finally:
-            if line is not None:
-                line.remove(me)
-                if not line and self._lines.get(service) is line:
-                    # Another thread may be about to join it: then it stands in a line of its own.
-                    self._lines.pop(service, None)
+            if queue is not None:
+                queue.remove(me)
+                if not queue and self._queues.get(service) is queue:
+                    # A thread that joins it at this moment then has a queue of its own.
+                    self._queues.pop(service, None)
 
-    def _leave(self) -> None:
-        self._lines = {}
+    def _forget_queues(self) -> None:
+        self._queues = {}

@@ -1,4 +1,4 @@
-"""A busy throttle for ``httpx``: transports around those of clients, blocking and async.
+"""A busy throttle for ``httpx``: transports that wrap those of sync and async clients.
 
 >>> import httpx
 >>> from dthrottle.busy.httpx import BusyTransport
@@ -19,7 +19,7 @@ __all__ = ["AsyncBusyTransport", "BusyTransport", "ServiceBusyError"]
 
 
 class ServiceBusyError(ServiceBusy, httpx.TransportError):
-    """A request was not sent, because the service is busy and its turn is not yet."""
+    """A request was not sent because the service is busy."""
 
     def __init__(self, service: str, wait: float) -> None:
         ServiceBusy.__init__(self, service, wait)
@@ -27,7 +27,7 @@ class ServiceBusyError(ServiceBusy, httpx.TransportError):
 
 
 class BusyTransport(httpx.BaseTransport):
-    """Sends requests when it is their turn, and learns from the answers."""
+    """Sends requests when they may be sent, and records the responses."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class BusyTransport(httpx.BaseTransport):
         statuses: Collection[int] = BUSY,
         service: Callable[[str], str] | None = None,
     ) -> None:
-        """Take what a Caller takes, and the transport that does the work."""
+        """Take the options of a Caller, and the transport that sends the requests."""
         self.caller = Caller(
             throttle,
             max_delay=max_delay,
@@ -50,11 +50,11 @@ class BusyTransport(httpx.BaseTransport):
 
     @property
     def throttle(self) -> BusyThrottle:
-        """The throttle that is asked."""
+        """The busy throttle."""
         return self.caller.throttle
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request, if it may be sent or may wait."""
+        """Send a request when it may be sent."""
         service = self.caller.service(str(request.url))
         self.caller.wait_for_turn(service)
         response = self._transport.handle_request(request)
@@ -62,12 +62,12 @@ class BusyTransport(httpx.BaseTransport):
         return response
 
     def close(self) -> None:
-        """Close the transport that does the work."""
+        """Close the wrapped transport."""
         self._transport.close()
 
 
 class AsyncBusyTransport(httpx.AsyncBaseTransport):
-    """The same for ``httpx.AsyncClient``."""
+    """Like BusyTransport, for ``httpx.AsyncClient``."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class AsyncBusyTransport(httpx.AsyncBaseTransport):
         statuses: Collection[int] = BUSY,
         service: Callable[[str], str] | None = None,
     ) -> None:
-        """Take what a Caller takes, and the transport that does the work."""
+        """Take the options of a Caller, and the transport that sends the requests."""
         self.caller = Caller(
             throttle,
             max_delay=max_delay,
@@ -90,11 +90,11 @@ class AsyncBusyTransport(httpx.AsyncBaseTransport):
 
     @property
     def throttle(self) -> BusyThrottle:
-        """The throttle that is asked."""
+        """The busy throttle."""
         return self.caller.throttle
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request, if it may be sent or may wait."""
+        """Send a request when it may be sent."""
         service = self.caller.service(str(request.url))
         await self.caller.wait_for_turn_async(service, anyio.sleep)
         response = await self._transport.handle_async_request(request)
@@ -102,5 +102,5 @@ class AsyncBusyTransport(httpx.AsyncBaseTransport):
         return response
 
     async def aclose(self) -> None:
-        """Close the transport that does the work."""
+        """Close the wrapped transport."""
         await self._transport.aclose()

@@ -1,7 +1,7 @@
-"""Whom a URL is for: the name under which a service is known, the same as ``URL.host`` in JavaScript.
+"""The service of a URL, equal to ``URL.host`` in JavaScript.
 
-The rules are those of the URL standard (url.spec.whatwg.org); tests/vectors/calls.json has them case
-by case. Whatever is given has a name: the empty one if it is no URL.
+The rules are those of the URL standard (url.spec.whatwg.org); tests/vectors/calls.json has the cases.
+Text that is not a URL has an empty name.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ from urllib.parse import unquote_to_bytes
 
 __all__ = ["service_of"]
 
-# The schemes whose hosts are read, with their ports. Hosts of others may be anything.
+# The schemes whose hosts are parsed, with their default ports. Hosts of other schemes are opaque.
 _PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _AUTHORITY: Final = re.compile(r"[/\\]*([^/\\?#]*)")
 _OTHER_AUTHORITY: Final = re.compile(r"//([^/?#]*)")
 _HOST: Final = re.compile(r"(\[[^\]]*\]|[^\[:][^:]*)(?::([0-9]*))?")
 
-_AROUND: Final = "".join(map(chr, range(0x21)))
-_BETWEEN: Final = {ord(blank): None for blank in "\t\n\r"}
+_STRIPPED: Final = "".join(map(chr, range(0x21)))
+_REMOVED: Final = {ord(blank): None for blank in "\t\n\r"}
 _FORBIDDEN: Final = re.compile(r"[\x00-\x20#/:<>?@\[\\\]^|%\x7f]")
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PART: Final = re.compile(r"0x[0-9a-f]*|0[0-7]*|[1-9][0-9]*")
 _ZEROS: Final = re.compile(r"\b0(?::0)+\b")
 
-# What is no part of a name, and other dots.
+# Characters that are removed, and those that mean a dot.
 _MAPPED: Final = {
     **dict.fromkeys([0xAD, 0x34F, 0x200B, 0x2060, 0x2064, 0xFEFF, *range(0x180B, 0x1810)]),
     **dict.fromkeys(range(0x1BCA0, 0x1BCA4)),
     **dict.fromkeys(range(0xFE00, 0xFE10)),
     **dict.fromkeys([0x3002, 0xFF0E, 0xFF61], "."),
 }
-# Letters that folding would make others of, and joiners: names have them since IDNA 2008.
-_KEPT: Final = frozenset("\u00df\u03c2\u200c\u200d")
+# Letters that case folding would replace, and joiners. IDNA 2008 allows them.
+_NOT_FOLDED: Final = frozenset("\u00df\u03c2\u200c\u200d")
 
 
 def service_of(url: str) -> str:
-    """Name the service of a URL: its host, and its port unless that is the scheme's own.
+    """Return the service of a URL: its host, and its port unless it is the default of the scheme.
 
-    The same as ``URL.host`` in JavaScript, so that both count together.
+    Equal to ``URL.host`` in JavaScript, so that both languages count together.
     """
-    url = url.strip(_AROUND)
+    url = url.strip(_STRIPPED)
     if not url.isprintable():
-        url = url.translate(_BETWEEN)
+        url = url.translate(_REMOVED)
     scheme = _SCHEME.match(url)
     if scheme is None:
         return ""
@@ -56,7 +56,7 @@ def service_of(url: str) -> str:
     match = _HOST.fullmatch(authority[1].rpartition("@")[2]) if authority else None
     if match is None:
         return ""
-    # int() would take long over digits without end.
+    # Converting very many digits would be slow.
     digits = (match[2] or "").lstrip("0")
     port = int(digits[:6] or "0") if match[2] else _PORTS.get(name)
     if port is not None and port > 65_535:
@@ -65,12 +65,12 @@ def service_of(url: str) -> str:
     return host if not host or port == _PORTS.get(name) else f"{host}:{port}"
 
 
-def _host(text: str, is_read: bool) -> str:
-    """Give a host in its usual spelling; nothing if it cannot be one."""
+def _host(text: str, is_parsed: bool) -> str:
+    """Return a host in its canonical spelling; empty if it is invalid."""
     try:
         if text.startswith("["):
             return f"[{_ipv6(text[1:-1])}]"
-        if not is_read:
+        if not is_parsed:
             return "" if _FORBIDDEN.search(text.replace("%", "")) else text
         if "%" in text:
             text = unquote_to_bytes(text).decode()
@@ -81,12 +81,12 @@ def _host(text: str, is_read: bool) -> str:
 
 
 def _to_ascii(text: str) -> str:
-    """Write a name with other letters as DNS has it.
+    """Encode a name with non-ASCII letters for DNS.
 
-    Not by the codec "idna": it is of 2003, and knows neither the letters nor the rules since.
+    The codec "idna" implements IDNA 2003, and URLs use newer rules.
     """
     text = unicodedata.normalize("NFKC", text.translate(_MAPPED))
-    text = "".join(each if each in _KEPT else each.casefold() for each in text)
+    text = "".join(each if each in _NOT_FOLDED else each.casefold() for each in text)
     labels = unicodedata.normalize("NFKC", text).split(".")
     return ".".join(
         label if label.isascii() else f"xn--{label.encode('punycode').decode()}" for label in labels
@@ -94,7 +94,7 @@ def _to_ascii(text: str) -> str:
 
 
 def _ipv4(host: str) -> str:
-    """Give an address its four numbers; what does not end in a number is none."""
+    """Return an IPv4 address as four numbers. A host that does not end in a number is unchanged."""
     texts = host.removesuffix(".").split(".")
     if not _NUMBER.fullmatch(texts[-1]):
         return host
@@ -106,7 +106,7 @@ def _ipv4(host: str) -> str:
 
 
 def _number(text: str) -> int:
-    """Read a part of an address, as C does: 127, 0177 and 0x7f are the same."""
+    """Parse a part of an address like C: 127, 0177 and 0x7f are equal."""
     if not _PART.fullmatch(text):
         raise ValueError(text)
     if text.startswith("0x"):
@@ -115,8 +115,8 @@ def _number(text: str) -> int:
 
 
 def _ipv6(text: str) -> str:
-    """Give an address the shortest spelling, without an IPv4 address at its end."""
-    # An address with a zone, which has a meaning on one host only, is no URL in JavaScript.
+    """Return the shortest spelling of an IPv6 address, without an IPv4 address at its end."""
+    # JavaScript accepts no zone in a URL, because a zone has a meaning on one host only.
     text, *zone = text.partition("%")
     groups = ":".join(f"{group:x}" for group in struct.unpack(">8H", IPv6Address(text).packed))
     longest = max(_ZEROS.finditer(groups), key=lambda zeros: len(zeros[0]), default=None)

@@ -16,13 +16,13 @@ from requests.adapters import HTTPAdapter
 
 from dthrottle._dthrottle import BusyThrottle
 from dthrottle.busy.caller import BUSY, Caller, ServiceBusy
-from dthrottle.busy.urllib3 import ask_first
+from dthrottle.busy.urllib3 import check_attempts
 
 __all__ = ["BusyAdapter", "ServiceBusyError"]
 
 
 class ServiceBusyError(ServiceBusy, requests.exceptions.ConnectionError):
-    """A request was not sent, because the service is busy and its turn is not yet."""
+    """A request was not sent because the service is busy."""
 
     def __init__(self, service: str, wait: float) -> None:
         ServiceBusy.__init__(self, service, wait)
@@ -31,10 +31,10 @@ class ServiceBusyError(ServiceBusy, requests.exceptions.ConnectionError):
 
 
 class BusyAdapter(HTTPAdapter):
-    """Sends requests when it is their turn, and learns from the answers.
+    """Sends requests when they may be sent, and records the responses.
 
-    What else is given goes to ``HTTPAdapter``. Every attempt is asked about, those that its
-    ``max_retries`` repeats included.
+    Other options are passed to ``HTTPAdapter``. Every attempt is checked, including the repetitions
+    of ``max_retries``.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class BusyAdapter(HTTPAdapter):
         service: Callable[[str], str] | None = None,
         **options: Any,
     ) -> None:
-        """Take what a Caller takes."""
+        """Take the options of a Caller."""
         self.caller = Caller(
             throttle,
             max_delay=max_delay,
@@ -57,40 +57,40 @@ class BusyAdapter(HTTPAdapter):
         super().__init__(**options)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Refuse: what it knows is in memory, and a copy would know nothing."""
+        """Raise, because a copy would not share the limits."""
         raise TypeError(
             "a BusyAdapter cannot be pickled; mount one in each process,"
-            " with BusyThrottle(table=...) to share what they know"
+            " with BusyThrottle(table=...) to share the limits"
         )
 
     @property
     def throttle(self) -> BusyThrottle:
-        """The throttle that is asked."""
+        """The busy throttle."""
         return self.caller.throttle
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        """Make the pools, which do the asking."""
+        """Make the pools, which check every attempt."""
         super().init_poolmanager(*args, **options)
-        ask_first(self.poolmanager, self.caller)
+        check_attempts(self.poolmanager, self.caller)
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
-        """Make the pools of a proxy, which do so, too."""
+        """Make the pools of a proxy, which check every attempt, too."""
         is_new = proxy not in self.proxy_manager
         manager = super().proxy_manager_for(proxy, **options)
         if is_new:
-            ask_first(manager, self.caller)
+            check_attempts(manager, self.caller)
         return manager
 
     def send(
         self, request: requests.PreparedRequest, *args: Any, **options: Any
     ) -> requests.Response:
-        """Send a request, if it may be sent or may wait."""
+        """Send a request when it may be sent."""
         try:
             return super().send(request, *args, **options)
         except requests.exceptions.ConnectionError as error:
-            # It takes any error of the system for one of the connection.
-            held = error.args[0] if error.args else None
-            if not isinstance(held, ServiceBusyError):
+            # HTTPAdapter wraps any OSError in a ConnectionError.
+            busy = error.args[0] if error.args else None
+            if not isinstance(busy, ServiceBusyError):
                 raise
-            held.request = request
-            raise held from None
+            busy.request = request
+            raise busy from None

@@ -1,4 +1,4 @@
-"""What a Retry-After says. The same forms as in JavaScript: tests/vectors/calls.json."""
+"""Reads Retry-After, in the forms that JavaScript reads: tests/vectors/calls.json."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Final
 __all__ = ["LONGEST", "retry_after"]
 
 LONGEST: Final = 86_400.0 * 365
-"""What it may say at most: what the throttle takes as a time. Its own limit is lower."""
+"""The longest time that is returned, a year. The throttle has a lower limit of its own."""
 
-# The three forms of a date in RFC 9110, as they are written there.
+# The three forms of a date in RFC 9110.
 _TIME: Final = "(?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9]):(?P<second>[0-5][0-9]|60)"
 _DAY: Final = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _WHOLE_DAY: Final = "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
@@ -27,13 +27,13 @@ _MONTHS: Final = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
 
 def retry_after(value: str | None, now: float | None = None) -> float | None:
-    """Read a Retry-After header: seconds, or a date; None if there is none that can be read.
+    """Return the seconds of a Retry-After header, a number or a date; None if it is invalid.
 
-    now: the time to which a date is compared, as ``time.time()`` has it.
+    now: the Unix time with which a date is compared.
     """
     text = (value or "").strip(" \t")
     if text.isascii() and text.isdigit():
-        # Digits without end are a long time, and int() would take long over them.
+        # Very many digits are the longest time, and converting them would be slow.
         digits = text.lstrip("0")
         return min(float(digits or 0), LONGEST) if len(digits) < 20 else LONGEST
     now = time.time() if now is None else now
@@ -42,14 +42,14 @@ def retry_after(value: str | None, now: float | None = None) -> float | None:
 
 
 def _date(text: str, now: float) -> float | None:
-    """Read a date, as seconds since 1970."""
+    """Return a date as seconds since 1970."""
     match = next((match for form in _FORMS if (match := form.fullmatch(text))), None)
     if match is None:
         return None
     year, day = int(match["year"]), int(match["day"])
     month = _MONTHS.index(match["month"]) // 3 + 1
     if len(match["year"]) == 2:
-        # The latest that is not more than 50 years ahead.
+        # The latest year that is at most 50 years in the future.
         latest = time.gmtime(now).tm_year + 50
         year = latest - (latest - year) % 100
     try:

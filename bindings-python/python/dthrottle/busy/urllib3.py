@@ -3,7 +3,7 @@
 >>> from dthrottle.busy.urllib3 import BusyPoolManager
 >>> http = BusyPoolManager(max_delay=5)
 
-Every attempt is asked about, those of ``retries`` and redirects included.
+Every attempt is checked, including those of ``retries`` and redirects.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dthrottle._dthrottle import BusyThrottle
 from dthrottle.busy.caller import BUSY, Caller, ServiceBusy
 
 if TYPE_CHECKING:
-    # Not in urllib3 1.26, with which requests can do.
+    # urllib3 1.26, which requests also supports, does not have it.
     from urllib3.response import BaseHTTPResponse
 
 __all__ = ["BusyPoolManager", "ServiceBusyError"]
@@ -27,13 +27,13 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 class ServiceBusyError(ServiceBusy, urllib3.exceptions.HTTPError):
-    """A request was not sent, because the service is busy and its turn is not yet."""
+    """A request was not sent because the service is busy."""
 
 
 class BusyPoolManager(urllib3.PoolManager):
-    """Sends requests when it is their turn, and learns from the answers.
+    """Sends requests when they may be sent, and records the responses.
 
-    What else is given goes to ``PoolManager``.
+    Other options are passed to ``PoolManager``.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class BusyPoolManager(urllib3.PoolManager):
         service: Callable[[str], str] | None = None,
         **options: Any,
     ) -> None:
-        """Take what a Caller takes."""
+        """Take the options of a Caller."""
         caller = Caller(
             throttle,
             max_delay=max_delay,
@@ -55,39 +55,39 @@ class BusyPoolManager(urllib3.PoolManager):
         )
         super().__init__(**options)
         self.caller = caller
-        ask_first(self, caller)
+        check_attempts(self, caller)
 
     @property
     def throttle(self) -> BusyThrottle:
-        """The throttle that is asked."""
+        """The busy throttle."""
         return self.caller.throttle
 
 
-def ask_first(manager: urllib3.PoolManager, caller: Caller) -> None:
-    """Let all pools that a manager makes from now on ask before every attempt."""
+def check_attempts(manager: urllib3.PoolManager, caller: Caller) -> None:
+    """Make all future pools of a manager check every attempt."""
     classes = manager.pool_classes_by_scheme.items()
     manager.pool_classes_by_scheme = {scheme: _pool_class(base, caller) for scheme, base in classes}
 
 
 def _pool_class(base: type[HTTPConnectionPool], caller: Caller) -> type[HTTPConnectionPool]:
-    """Make a class of pools that ask before every attempt."""
+    """Return a class of pools that check every attempt."""
 
     class BusyPool(base):  # type: ignore[misc, valid-type]
         def _service(self, target: str) -> str:
-            # Through a proxy it may be a whole URL.
+            # With a proxy the target may be a whole URL.
             if not target.startswith("/"):
                 return caller.service(target)
             host = f"[{self.host}]" if ":" in self.host else self.host
             port = "" if self.port == _PORTS.get(self.scheme) else f":{self.port}"
             return caller.service(f"{self.scheme}://{host}{port}{target}")
 
-        # Called anew for each attempt. Who is held back or waits has no connection yet.
+        # Called for each attempt, before it gets a connection.
         def urlopen(self, method: str, url: str, *args: Any, **options: Any) -> BaseHTTPResponse:
             caller.wait_for_turn(self._service(url))
             response: BaseHTTPResponse = super().urlopen(method, url, *args, **options)
             return response
 
-        # Sees every answer once, those that are tried again included.
+        # Called once per response, including those that are tried again.
         def _make_request(
             self, conn: Any, method: str, url: str, *args: Any, **options: Any
         ) -> BaseHTTPResponse:
