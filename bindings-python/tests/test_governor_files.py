@@ -194,7 +194,7 @@ def test_wrong_ini_file_is_an_error_with_line_and_field(
     "config", [None, 5, "", b"a", {"eom:governor": 5}, {}, {"eom:governor": {}}]
 )
 def test_config_of_another_type_is_an_error(config: Any) -> None:
-    with pytest.raises(ConfigError, match="config|must be a dict") as caught:
+    with pytest.raises(ConfigError, match=r"config|must be a dict") as caught:
         GovernorClient(config)
     assert caught.value.field in ("config", "eom:governor", "rates_file")
 
