@@ -19,7 +19,7 @@ const { join } = require('node:path');
  * @property {(handle: Busy) => string[]} busyWarnings
  * @property {(web: Web) => string[]} webThrottleWarnings
  * @typedef {object} Addresses Functions of Node only: addresses of clients, and names of applications.
- * @property {(words: string[]) => object} newClientAddress
+ * @property {(encoded: string[]) => object} newClientAddress
  * @property {(rules: object, peer: string | undefined, forwarded: string[], isTag: boolean) => Uint8Array | null | undefined} findClient
  * @property {(text: string) => Uint8Array | null | undefined} parseAddress
  * @property {(shown: string[], identity: string[]) => string} applicationTable
@@ -33,17 +33,17 @@ const COST = 1;
 const MAX_DELAY_MS = 2;
 const DECISION = 3;
 
-/** Flags of `allow`, `check` and `peek`. BYTES: the tag is bytes, given as a latin1 string. */
-const BYTES = 1;
+/** Flags of `allow`, `check` and `peek`. Bytes as a tag are passed as a latin1 string. */
+const TAG_IS_BYTES = 1;
 const PARTIAL = 2;
 const ALLOW_DEBT = 4;
 
 /** Flags of `webDecide`, in addition to the kind of the tag: which arguments are given. */
-const PEER = 2 ** 3;
-const CLIENT = 2 ** 4;
-const FORWARDED = 2 ** 5;
-const TAG = 2 ** 6;
-const OWN_COST = 2 ** 7;
+const HAS_PEER = 2 ** 3;
+const HAS_CLIENT = 2 ** 4;
+const HAS_FORWARDED = 2 ** 5;
+const HAS_TAG = 2 ** 6;
+const HAS_COST = 2 ** 7;
 const IS_GONE = 2 ** 8;
 
 /** The longest tag that is passed as a latin1 string. */
@@ -95,7 +95,7 @@ function load(path) {
   const withDecision = (call) => (id, tag, cost = 1, maxDelayMs = 0, partial = false, allowDebt = false) => {
     const isShort = isShortBytes(tag);
     integers[0] = /** @type {any} */ (id);
-    integers[1] = (isShort ? BYTES : 0) | (partial ? PARTIAL : 0) | (allowDebt ? ALLOW_DEBT : 0);
+    integers[1] = (isShort ? TAG_IS_BYTES : 0) | (partial ? PARTIAL : 0) | (allowDebt ? ALLOW_DEBT : 0);
     numbers[COST] = cost;
     numbers[MAX_DELAY_MS] = maxDelayMs;
     call(isShort ? latin1Slice.call(tag) : tag);
@@ -103,22 +103,22 @@ function load(path) {
   };
   return {
     ...addon,
-    fromWords: withWarnings(addon.fromWords, addon.warnings),
+    fromConfig: withWarnings(addon.fromConfig, addon.warnings),
     fromToml: withWarnings(addon.fromToml, addon.warnings),
     fromFile: withWarnings(addon.fromFile, addon.warnings),
-    busyFromWords: withWarnings(addon.busyFromWords, addon.busyWarnings),
+    busyFromConfig: withWarnings(addon.busyFromConfig, addon.busyWarnings),
     webOpen: withWarnings(addon.webOpen, addon.webThrottleWarnings),
     webAnswer: decision,
     // Reading nine arguments by napi took 2.5 us of a request to Express.
     webDecide(id, peer, client, forwarded, kind, tag, cost, isGone) {
       let flags = kind;
-      if (peer !== undefined) flags |= PEER;
-      if (client !== undefined) flags |= CLIENT;
-      if (forwarded !== undefined) flags |= FORWARDED;
-      if (tag !== undefined) flags |= TAG;
+      if (peer !== undefined) flags |= HAS_PEER;
+      if (client !== undefined) flags |= HAS_CLIENT;
+      if (forwarded !== undefined) flags |= HAS_FORWARDED;
+      if (tag !== undefined) flags |= HAS_TAG;
       if (isGone) flags |= IS_GONE;
       if (cost !== undefined) {
-        flags |= OWN_COST;
+        flags |= HAS_COST;
         numbers[COST] = cost;
       }
       integers[0] = /** @type {any} */ (id);
@@ -128,7 +128,7 @@ function load(path) {
     allow(id, tag, cost = 1) {
       const isShort = isShortBytes(tag);
       integers[0] = /** @type {any} */ (id);
-      integers[1] = isShort ? BYTES : 0;
+      integers[1] = isShort ? TAG_IS_BYTES : 0;
       numbers[COST] = cost;
       return allow(isShort ? latin1Slice.call(tag) : tag) === undefined;
     },

@@ -26,7 +26,7 @@ export type Tag = string | Uint8Array;
 
 export interface Native {
   /** Opens a throttle from an encoded configuration object. Without a clock it uses that of the system. */
-  fromWords(words: string[], clock: Clock | undefined): Handle;
+  fromConfig(encoded: string[], clock: Clock | undefined): Handle;
   /** `table` is an encoded table that is added to the configuration. */
   fromToml(text: string, clock: Clock | undefined, table: string[] | undefined): Handle;
   fromFile(path: string, clock: Clock | undefined, table: string[] | undefined): Handle;
@@ -76,7 +76,7 @@ export interface Native {
   charge(handle: Handle, tag: Tag, cost: number): number;
 
   /** Opens a busy throttle from an encoded object. Without a clock it uses that of the system. */
-  busyFromWords(words: string[], clock: Clock | undefined): Busy;
+  busyFromConfig(encoded: string[], clock: Clock | undefined): Busy;
   /** Returns allowed (0 or 1), waitMs, and limit (Infinity without one). */
   busyTurn(handle: Busy, service: string, nowMs: number | undefined): ArrayLike<number>;
   busyOnBusy(
@@ -101,7 +101,7 @@ export interface Native {
    * `within`, or a new one.
    */
   webOpen(
-    words: string[],
+    encoded: string[],
     throttle: Handle | undefined,
     clock: Clock | undefined,
     within: Web | undefined,

@@ -53,9 +53,9 @@ function makeBusy(native, toSource, extend) {
         throw badArgument(`options: must be an object, got ${describe(options)}`);
       }
       const { clock: chosen, ...rest } = options;
-      const words = encode(rest);
+      const encoded = encode(rest);
       const { clock, tick } = toSource(chosen);
-      this.#handle = attempt(() => native.busyFromWords(words, clock));
+      this.#handle = attempt(() => native.busyFromConfig(encoded, clock));
       this.#tick = tick;
     }
 

@@ -15,7 +15,7 @@ const MAX_VALUES = 100_000;
  */
 function encode(config) {
   /** @type {string[]} */
-  const words = [];
+  const encoded = [];
   let left = MAX_VALUES;
 
   /**
@@ -28,7 +28,7 @@ function encode(config) {
       left -= count;
       return true;
     }
-    words.push(depth < MAX_DEPTH ? 'oso large an object' : 'oso deep an object');
+    encoded.push(depth < MAX_DEPTH ? 'oso large an object' : 'oso deep an object');
     return false;
   }
 
@@ -38,42 +38,42 @@ function encode(config) {
    */
   function write(value, depth) {
     if (typeof value === 'number') {
-      words.push(`n${value}`);
+      encoded.push(`n${value}`);
     } else if (typeof value === 'string') {
-      words.push(`s${value}`);
+      encoded.push(`s${value}`);
     } else if (typeof value === 'boolean') {
-      words.push(`b${value}`);
+      encoded.push(`b${value}`);
     } else if (typeof value === 'function') {
-      words.push('f');
+      encoded.push('f');
     } else if (isBytes(value)) {
-      words.push(`x${Array.from(value, (byte) => byte.toString(16).padStart(2, '0')).join('')}`);
+      encoded.push(`x${Array.from(value, (byte) => byte.toString(16).padStart(2, '0')).join('')}`);
     } else if (Array.isArray(value)) {
       const { length } = value;
       // The length of a Proxy may be any value.
       if (!fits(Number.isSafeInteger(length) && length >= 0 ? length : Infinity, depth)) return;
-      words.push(`l${length}`);
+      encoded.push(`l${length}`);
       // By index up to the length that was written, because holes count as values.
       for (let i = 0; i < length; i += 1) write(value[i], depth + 1);
     } else if (isTable(value)) {
       const entries = Object.entries(value).filter(([, member]) => member !== undefined);
       if (entries.length === 0 && !isPlain(value)) {
         // An instance of a class, such as a clock, is not an empty list of options.
-        words.push('oan object without keys of its own');
+        encoded.push('oan object without keys of its own');
         return;
       }
       if (!fits(entries.length, depth)) return;
-      words.push(`t${entries.length}`);
+      encoded.push(`t${entries.length}`);
       for (const [key, member] of entries) {
-        words.push(key);
+        encoded.push(key);
         write(member, depth + 1);
       }
     } else {
-      words.push(`o${describe(value)}`);
+      encoded.push(`o${describe(value)}`);
     }
   }
 
   write(config, 0);
-  return words;
+  return encoded;
 }
 
 module.exports = { encode };

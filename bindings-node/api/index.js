@@ -77,12 +77,12 @@ function makeApi(native, defaultNow, extend) {
       return openConfig({ rate: config });
     }
     if (!isTable(config) || !Object.hasOwn(config, 'clock')) {
-      const words = encode(config);
-      return openWith(undefined, (clock) => native.fromWords(words, clock));
+      const encoded = encode(config);
+      return openWith(undefined, (clock) => native.fromConfig(encoded, clock));
     }
     const { clock: chosen, ...rest } = config;
-    const words = encode(rest);
-    return openWith(chosen, (clock) => native.fromWords(words, clock));
+    const encoded = encode(rest);
+    return openWith(chosen, (clock) => native.fromConfig(encoded, clock));
   }
 
   /**
@@ -284,8 +284,8 @@ function makeApi(native, defaultNow, extend) {
     static fromToml(text, options) {
       const { clock: chosen, table } = toOptions(options, FILE_OPTIONS);
       const toml = toText('text', text);
-      const words = table === undefined ? undefined : encode(table);
-      return toInstance(this, openWith(chosen, (clock) => native.fromToml(toml, clock, words)));
+      const encoded = table === undefined ? undefined : encode(table);
+      return toInstance(this, openWith(chosen, (clock) => native.fromToml(toml, clock, encoded)));
     }
 
     /**
@@ -295,8 +295,8 @@ function makeApi(native, defaultNow, extend) {
     static fromFile(path, options) {
       const { clock: chosen, table } = toOptions(options, FILE_OPTIONS);
       const file = toText('path', path);
-      const words = table === undefined ? undefined : encode(table);
-      return toInstance(this, openWith(chosen, (clock) => native.fromFile(file, clock, words)));
+      const encoded = table === undefined ? undefined : encode(table);
+      return toInstance(this, openWith(chosen, (clock) => native.fromFile(file, clock, encoded)));
     }
 
     /**

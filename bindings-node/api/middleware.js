@@ -36,9 +36,9 @@ const OPEN = Symbol.for('dthrottle.middleware');
  * @returns {NativeMiddleware}
  */
 function toMiddleware(native, options, { application, place = '', within, isTemplate = false }, { clock, tick }, throttle, toDomain) {
-  const words = encode(options);
+  const encoded = encode(options);
   tick?.();
-  const handle = attempt(() => native.webOpen(words, throttle, clock, within?.handle, application, place, isTemplate));
+  const handle = attempt(() => native.webOpen(encoded, throttle, clock, within?.handle, application, place, isTemplate));
   const domain = () => toDomain(/** @type {Handle} */ (throttle ?? attempt(() => native.webDomain(handle))));
   return { native, handle, clock, tick, domain };
 }

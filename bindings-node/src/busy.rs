@@ -1,4 +1,4 @@
-//! Busy answers of services that are called.
+//! The calls of busy throttles.
 
 use dthrottle::{BusyThrottle, ManualClock};
 use napi::bindgen_prelude::External;
@@ -9,16 +9,16 @@ use crate::failure::{Result, failure};
 
 type Handle = External<BusyThrottle>;
 
-/// About what a busy throttle takes, so that the garbage collector knows what a handle holds.
+/// The approximate memory of a busy throttle, for the garbage collector.
 const SIZE_HINT: usize = 131_072;
 
-/// Opens a busy throttle from an object of settings, as the words of `common/tree.rs`.
+/// Opens a busy throttle from an encoded object (`common/tree.rs`).
 #[napi(catch_unwind)]
-pub fn busy_from_words(
-    words: Vec<String>,
+pub fn busy_from_config(
+    encoded: Vec<String>,
     clock: Option<&External<ManualClock>>,
 ) -> Result<External<BusyThrottle>> {
-    let config = busy::config(words).map_err(failure)?;
+    let config = busy::config(encoded).map_err(failure)?;
     let throttle = match clock {
         Some(clock) => BusyThrottle::with_clock(config, (**clock).clone()),
         None => BusyThrottle::new(config),
@@ -26,7 +26,7 @@ pub fn busy_from_words(
     Ok(External::new_with_size_hint(throttle.map_err(failure)?, SIZE_HINT))
 }
 
-/// Whether a request may be sent now: allowed, waitMs, limit.
+/// Decides about a request: allowed, waitMs, limit.
 #[napi(catch_unwind)]
 pub fn busy_turn(handle: &Handle, service: String, now_ms: Option<f64>) -> Result<Vec<f64>> {
     let throttle = busy::open(handle).map_err(failure)?;
@@ -34,7 +34,7 @@ pub fn busy_turn(handle: &Handle, service: String, now_ms: Option<f64>) -> Resul
     Ok(busy::turn(throttle.turn(service, now)))
 }
 
-/// The service is busy.
+/// Reports a busy response.
 #[napi(catch_unwind)]
 pub fn busy_on_busy(
     handle: &Handle,
@@ -49,7 +49,7 @@ pub fn busy_on_busy(
     Ok(())
 }
 
-/// The service gave any other answer.
+/// Reports any other response.
 #[napi(catch_unwind)]
 pub fn busy_on_ok(handle: &Handle, service: String, now_ms: Option<f64>) -> Result<()> {
     let throttle = busy::open(handle).map_err(failure)?;
@@ -58,7 +58,7 @@ pub fn busy_on_ok(handle: &Handle, service: String, now_ms: Option<f64>) -> Resu
     Ok(())
 }
 
-/// The limit of a service; Infinity: none.
+/// The limit of a service. Infinity without one.
 #[napi(catch_unwind)]
 pub fn busy_limit(handle: &Handle, service: String, now_ms: Option<f64>) -> Result<f64> {
     let throttle = busy::open(handle).map_err(failure)?;
@@ -66,7 +66,7 @@ pub fn busy_limit(handle: &Handle, service: String, now_ms: Option<f64>) -> Resu
     Ok(busy::limit(throttle.limit(service, now)))
 }
 
-/// How many requests were sent to a service in the last second.
+/// The number of requests that were sent to a service in the last second.
 #[napi(catch_unwind)]
 pub fn busy_rate(handle: &Handle, service: String, now_ms: Option<f64>) -> Result<f64> {
     let throttle = busy::open(handle).map_err(failure)?;
@@ -74,7 +74,7 @@ pub fn busy_rate(handle: &Handle, service: String, now_ms: Option<f64>) -> Resul
     Ok(throttle.rate(service, now))
 }
 
-/// Forgets a service.
+/// Removes a service.
 #[napi(catch_unwind)]
 pub fn busy_forget(handle: &Handle, service: String) -> Result<()> {
     busy::open(handle).map_err(failure)?.forget(service);
@@ -94,13 +94,13 @@ pub fn busy_stats(handle: &Handle) -> Vec<f64> {
     busy::counts(handle)
 }
 
-/// What is not as it was asked for.
+/// The warnings about problems that are no errors.
 #[napi(catch_unwind)]
 pub fn busy_warnings(handle: &Handle) -> Vec<String> {
     handle.warnings().to_vec()
 }
 
-/// Ends the throttle.
+/// Closes the throttle.
 #[napi(catch_unwind)]
 pub fn busy_close(handle: &Handle) {
     handle.close();

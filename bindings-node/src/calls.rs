@@ -1,4 +1,4 @@
-//! The calls about a tag that no request waits for; those that ask are in `hot.rs`.
+//! The calls about a tag, except `allow`, `check` and `peek`, which are in `hot.rs`.
 
 use dthrottle::convert;
 use napi::Either;
@@ -9,10 +9,10 @@ use crate::common;
 use crate::failure::{Result, failure};
 use crate::open::Handle;
 
-/// Text, or bytes.
+/// A tag: text or bytes.
 pub(crate) type Tag<'a> = Either<String, Uint8ArraySlice<'a>>;
 
-/// Asks and takes for each tag in turn: yes or no.
+/// Checks one unit for each tag in order.
 #[napi(catch_unwind)]
 pub fn allow_many(handle: &External<Handle>, tags: Vec<Tag<'_>>) -> Result<Vec<bool>> {
     let tags: Vec<&[u8]> = tags.iter().map(bytes).collect();
@@ -28,13 +28,13 @@ pub fn refund(handle: &External<Handle>, tag: Tag<'_>, cost: Option<f64>) -> Res
     handle.domain.refund(bytes(&tag), cost).map_err(failure)
 }
 
-/// Fills the tag's buckets.
+/// Fills the buckets of a tag.
 #[napi(catch_unwind)]
 pub fn reset(handle: &External<Handle>, tag: Tag<'_>) -> Result<()> {
     handle.domain.reset(bytes(&tag)).map_err(failure)
 }
 
-/// Charges what was used elsewhere.
+/// Charges units that were used elsewhere.
 #[napi(catch_unwind)]
 pub fn charge_local(
     handle: &External<Handle>,
@@ -47,7 +47,7 @@ pub fn charge_local(
     handle.domain.charge_local(bytes(&tag), cost, age).map_err(failure)
 }
 
-/// Charges what was used here, and tells peers: the milliseconds of debt.
+/// Charges units that were used here, and reports them to peers. Returns the debt in milliseconds.
 #[napi(catch_unwind)]
 pub fn charge(handle: &External<Handle>, tag: Tag<'_>, cost: f64) -> Result<f64> {
     let cost = convert::cost_from_f64(cost).map_err(failure)?;
@@ -55,7 +55,7 @@ pub fn charge(handle: &External<Handle>, tag: Tag<'_>, cost: f64) -> Result<f64>
     Ok(convert::millis(debt))
 }
 
-/// What is counted.
+/// The bytes of a tag.
 pub(crate) fn bytes<'a>(tag: &'a Tag<'_>) -> &'a [u8] {
     match tag {
         Either::A(text) => text.as_bytes(),

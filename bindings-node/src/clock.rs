@@ -6,26 +6,26 @@ use napi_derive::napi;
 
 use crate::failure::{Result, failure};
 
-/// A clock that is moved by hand, and stands at zero.
+/// Makes a clock that stands at zero.
 #[napi(catch_unwind)]
 pub fn new_clock() -> External<ManualClock> {
     External::new(ManualClock::new())
 }
 
-/// Milliseconds since the clock's zero.
+/// The time in milliseconds.
 #[napi(catch_unwind)]
 pub fn now(clock: &External<ManualClock>) -> f64 {
     convert::millis(clock.now())
 }
 
-/// Moves the clock on.
+/// Moves the clock forward.
 #[napi(catch_unwind)]
 pub fn advance(clock: &External<ManualClock>, ms: f64) -> Result<()> {
     clock.advance(convert::duration_from_millis("ms", ms).map_err(failure)?);
     Ok(())
 }
 
-/// Moves the clock on to a time.
+/// Moves the clock forward to a time.
 #[napi(catch_unwind)]
 pub fn set(clock: &External<ManualClock>, ms: f64) -> Result<()> {
     let to = convert::duration_from_millis("ms", ms).map_err(failure)?;

@@ -1,11 +1,11 @@
-//! Core's errors as JavaScript's: an Error whose `code` the API takes apart.
+//! Converts core's errors to JavaScript errors, whose `code` is parsed by `api/errors.js`.
 
 use dthrottle::convert;
 use napi_derive::napi;
 
 use crate::common;
 
-/// The result of every export that can fail. (The macro knows it by this name.)
+/// The result of every export that can fail. The macro requires this name.
 pub type Result<T> = std::result::Result<T, napi::Error<Code>>;
 
 /// The `code` of an Error.
@@ -17,36 +17,36 @@ impl AsRef<str> for Code {
     }
 }
 
-/// Core's error as JavaScript's.
+/// Converts core's error to a JavaScript error.
 pub(crate) fn failure(error: dthrottle::Error) -> napi::Error<Code> {
     napi::Error::new(Code(common::code(&error)), error.to_string())
 }
 
-/// The error of a hot call, in a box: results are passed on as they are, and large ones take time.
-pub(crate) struct Fault(pub(crate) Box<napi::Error<Code>>);
+/// The error of a hot call. It is boxed, because copying a large result takes time.
+pub(crate) struct CallError(pub(crate) Box<napi::Error<Code>>);
 
-impl From<dthrottle::Error> for Fault {
+impl From<dthrottle::Error> for CallError {
     #[cold]
-    fn from(error: dthrottle::Error) -> Fault {
-        Fault(Box::new(failure(error)))
+    fn from(error: dthrottle::Error) -> CallError {
+        CallError(Box::new(failure(error)))
     }
 }
 
-/// About an argument of the wrong type. The API lets none through.
-impl From<napi::Error> for Fault {
+/// An argument of the wrong type, which the API never passes.
+impl From<napi::Error> for CallError {
     #[cold]
-    fn from(error: napi::Error) -> Fault {
-        Fault(Box::new(napi::Error::new(Code(error.status.to_string()), error.reason)))
+    fn from(error: napi::Error) -> CallError {
+        CallError(Box::new(napi::Error::new(Code(error.status.to_string()), error.reason)))
     }
 }
 
-/// Throws the error about a cost that is no number.
+/// Throws the error about a cost that is not a number.
 #[napi(catch_unwind)]
 pub fn bad_cost(shown: String) -> Result<()> {
     Err(failure(convert::bad_cost(shown)))
 }
 
-/// Panics. Only debug builds have it: the tests see there what becomes of a panic.
+/// Panics. Exists only in debug builds, for tests.
 #[cfg(debug_assertions)]
 #[napi(catch_unwind)]
 pub fn panic_now() {

@@ -1,4 +1,4 @@
-//! A throttle from its making to its end, and what it says about itself.
+//! Opens, inspects and closes throttles.
 
 use dthrottle::{Builder, Config, Domain, ManualClock, Throttle};
 use napi::bindgen_prelude::External;
@@ -8,10 +8,10 @@ use crate::common;
 use crate::failure::{Result, failure};
 use crate::registry::Entry;
 
-/// About what an empty throttle takes, so that the garbage collector knows what a handle holds.
+/// The approximate memory of an empty throttle, for the garbage collector.
 const SIZE_HINT: usize = 32_768;
 
-/// A throttle, seen through one of its domains.
+/// A throttle and one of its domains.
 pub struct Handle {
     pub(crate) throttle: Throttle,
     pub(crate) domain: Domain,
@@ -26,23 +26,23 @@ impl Handle {
 }
 
 type Clock<'a> = Option<&'a External<ManualClock>>;
-type Words = Option<Vec<String>>;
+type EncodedConfig = Option<Vec<String>>;
 
-/// Opens a throttle from a configuration object, as the words of `common/tree.rs`.
+/// Opens a throttle from an encoded configuration object (`common/tree.rs`).
 #[napi(catch_unwind)]
-pub fn from_words(words: Vec<String>, clock: Clock<'_>) -> Result<External<Handle>> {
-    open(common::config(words), clock)
+pub fn from_config(encoded: Vec<String>, clock: Clock<'_>) -> Result<External<Handle>> {
+    open(common::config(encoded), clock)
 }
 
-/// Opens a throttle from TOML. A table, as the words of `common/tree.rs`, is added to it.
+/// Opens a throttle from TOML, to which an encoded table (`common/tree.rs`) is added.
 #[napi(catch_unwind)]
-pub fn from_toml(text: String, clock: Clock<'_>, table: Words) -> Result<External<Handle>> {
+pub fn from_toml(text: String, clock: Clock<'_>, table: EncodedConfig) -> Result<External<Handle>> {
     open(common::with_table(Config::from_toml(&text), table), clock)
 }
 
-/// Opens a throttle from a file of TOML, with a table as above.
+/// Opens a throttle from a TOML file, to which an encoded table is added.
 #[napi(catch_unwind)]
-pub fn from_file(path: String, clock: Clock<'_>, table: Words) -> Result<External<Handle>> {
+pub fn from_file(path: String, clock: Clock<'_>, table: EncodedConfig) -> Result<External<Handle>> {
     open(common::with_table(Config::from_file(path), table), clock)
 }
 
@@ -56,7 +56,7 @@ fn open(config: dthrottle::Result<Config>, clock: Clock<'_>) -> Result<External<
     Ok(External::new_with_size_hint(Handle::new(throttle, domain), SIZE_HINT))
 }
 
-/// Another domain of the same throttle.
+/// Returns another domain of the same throttle.
 #[napi(catch_unwind)]
 pub fn domain(handle: &External<Handle>, name: String) -> Result<External<Handle>> {
     let throttle = handle.throttle.clone();
@@ -88,19 +88,19 @@ pub fn rule_limits(handle: &External<Handle>) -> Vec<f64> {
     common::rule_limits(&handle.domain)
 }
 
-/// The milliseconds in which the buckets of the domain's rules fill.
+/// The windows of the domain's rules in milliseconds: the times in which empty buckets fill.
 #[napi(catch_unwind)]
 pub fn rule_windows(handle: &External<Handle>) -> Vec<f64> {
     common::rule_windows(&handle.domain)
 }
 
-/// The table's name, if it is shared by one.
+/// The name of the table, if it has one.
 #[napi(catch_unwind)]
 pub fn table_name(handle: &External<Handle>) -> Option<String> {
     handle.throttle.table_name().map(Into::into)
 }
 
-/// What is not as it was asked for.
+/// The warnings about problems that are no errors.
 #[napi(catch_unwind)]
 pub fn warnings(handle: &External<Handle>) -> Vec<String> {
     handle.throttle.warnings().to_vec()
@@ -118,20 +118,20 @@ pub fn start(handle: &External<Handle>) -> Result<()> {
     handle.throttle.start().map_err(failure)
 }
 
-/// The cluster, as JSON.
+/// The statistics of the cluster, as JSON.
 #[napi(catch_unwind)]
 pub fn cluster_stats(handle: &External<Handle>) -> String {
     common::json(&handle.throttle.cluster_stats())
 }
 
-/// What happened in the cluster after the event of a number, as JSON.
+/// The events of the cluster after the one with a number, as JSON.
 #[napi(catch_unwind)]
 pub fn events(handle: &External<Handle>, after: f64) -> String {
-    // The API has seen to it that it is a whole number.
+    // The API has checked that it is a whole number.
     common::json(&handle.throttle.events(after as u64))
 }
 
-/// Ends the throttle.
+/// Closes the throttle.
 #[napi(catch_unwind)]
 pub fn close(handle: &External<Handle>) {
     handle.throttle.close();

@@ -17,31 +17,31 @@ use napi::bindgen_prelude::{FromNapiValue, JsObjectValue, Object, Unknown, panic
 use napi::{Env, JsError, sys};
 
 use crate::calls::{Tag, bytes};
-use crate::failure::Fault;
+use crate::failure::CallError;
 use crate::hot::BUFFER_LENGTH;
 use crate::registry::Registry;
 
 /// The most arguments of a hot call.
-const MOST_ARGUMENTS: usize = 4;
+const MAX_ARGUMENTS: usize = 4;
 
 /// The size of the memory for a short tag, in UTF-16 units.
 const SHORT: usize = 128;
 
-/// A tag that fills this many units may have been cut: Node writes a zero behind it.
+/// A tag that fills this many units may be incomplete, because Node also writes a zero.
 const LONG: usize = SHORT - 1;
 
-/// How many units are narrowed at once.
+/// The number of units that are narrowed together.
 const CHUNK: usize = 16;
 
-/// What the hot calls use in one Node environment (the main thread, or a worker thread).
+/// The state of the hot calls in one Node environment (the main thread or a worker thread).
 pub(crate) struct Environment {
     env: sys::napi_env,
     domains: Rc<Registry<Domain>>,
     middleware: Rc<Registry<Middleware>>,
     /// The buffer, `BUFFER_LENGTH` numbers.
     buffer: *mut f64,
-    /// The first UTF-16 units of the tag, if it is a string. The units behind it come from earlier
-    /// tags: clearing them would take longer than the rest of the conversion.
+    /// The first UTF-16 units of the tag, if it is a string. The following units are of earlier
+    /// tags, because clearing them would take longer than the rest of the conversion.
     units: UnsafeCell<[u16; SHORT]>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Environment {
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     environment: &'a Environment,
-    arguments: [sys::napi_value; MOST_ARGUMENTS],
+    arguments: [sys::napi_value; MAX_ARGUMENTS],
     /// The length of the first argument in units, if it is a string.
     length: Option<usize>,
 }
@@ -63,31 +63,31 @@ pub(crate) struct TagBuffer<'a> {
     other: Option<Tag<'a>>,
 }
 
-/// What the characters of a tag are.
+/// The meaning of the characters of a tag.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum TagKind {
     Text,
-    /// One byte each.
+    /// Each character is one byte.
     Bytes,
 }
 
 /// A return value for JavaScript.
 pub(crate) struct JsReturn(sys::napi_value);
 
-/// Undefined, which costs nothing to return.
+/// Undefined, which takes no time to return.
 pub(crate) const UNDEFINED: JsReturn = JsReturn(ptr::null_mut());
 
 /// A function for JavaScript.
 pub(crate) trait HotCall {
     const NAME: &str;
-    /// How many arguments it has.
+    /// The number of its arguments.
     const ARGUMENTS: usize = 1;
 
-    fn call(call: &Call<'_>) -> Result<JsReturn, Fault>;
+    fn call(call: &Call<'_>) -> Result<JsReturn, CallError>;
 }
 
 impl Environment {
-    /// Creates the one of `env`, which lives as long as that, and exports its buffer.
+    /// Creates the environment of `env`, which lives as long as `env`, and exports its buffer.
     pub(crate) fn new(env: Env, exports: &mut Object<'_>) -> napi::Result<&'static Environment> {
         let raw = env.raw();
         let (mut buffer, mut value, mut kept) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
@@ -149,8 +149,8 @@ unsafe extern "C" fn enter<H: HotCall>(
     info: sys::napi_callback_info,
 ) -> sys::napi_value {
     let done = catch_unwind(AssertUnwindSafe(|| {
-        const { assert!(H::ARGUMENTS <= MOST_ARGUMENTS) };
-        let (mut arguments, mut data) = ([ptr::null_mut(); MOST_ARGUMENTS], ptr::null_mut());
+        const { assert!(H::ARGUMENTS <= MAX_ARGUMENTS) };
+        let (mut arguments, mut data) = ([ptr::null_mut(); MAX_ARGUMENTS], ptr::null_mut());
         let (mut count, to) = (H::ARGUMENTS, arguments.as_mut_ptr());
         // SAFETY: env and info are Node's, from this callback. `arguments` has `count` places or more;
         // Node writes undefined for an argument that is missing.
@@ -213,7 +213,7 @@ impl<'a> Call<'a> {
         self,
         kind: TagKind,
         buffer: &'r mut TagBuffer<'a>,
-    ) -> Result<&'r [u8], Fault> {
+    ) -> Result<&'r [u8], CallError> {
         let TagBuffer { narrowed, other } = buffer;
         let Some(length @ ..LONG) = self.length else {
             return Ok(bytes(other.insert(self.other()?)));
@@ -233,19 +233,19 @@ impl<'a> Call<'a> {
         // SAFETY: the tag has been read, and there is no other reference to it now.
         let units = unsafe { &mut *self.environment.units.get() };
         let text = String::from_utf16_lossy(&units[..length]);
-        // Otherwise `narrow` would see these units behind shorter tags, and take them for non-ASCII.
+        // Otherwise `narrow` would read these units after shorter tags, and return false for them.
         units.fill(0);
         text
     }
 
-    /// The tag as napi reads it, or napi's error.
+    /// The tag as napi converts it, or napi's error.
     #[cold]
-    fn other(self) -> Result<Tag<'a>, Fault> {
+    fn other(self) -> Result<Tag<'a>, CallError> {
         self.argument(0)
     }
 
-    /// An argument as napi reads it, or napi's error. `index` must be below the call's `ARGUMENTS`.
-    pub(crate) fn argument<T: FromNapiValue>(self, index: usize) -> Result<T, Fault> {
+    /// An argument as napi converts it, or napi's error. `index` must be below the call's `ARGUMENTS`.
+    pub(crate) fn argument<T: FromNapiValue>(self, index: usize) -> Result<T, CallError> {
         // SAFETY: env and argument are Node's, from this callback, which still runs; the value
         // borrows from it for no longer.
         Ok(unsafe { T::from_napi_value(self.environment.env, self.arguments[index]) }?)
@@ -290,8 +290,8 @@ impl<'a> Call<'a> {
         unsafe { self.environment.buffer.wrapping_add(index).write_unaligned(number) };
     }
 
-    /// Text for JavaScript. It is nearly always ASCII, for which latin1 is the fastest way.
-    pub(crate) fn text(&self, text: &str) -> Result<JsReturn, Fault> {
+    /// A string for JavaScript. For ASCII, which is the usual case, the conversion from latin1 is the fastest.
+    pub(crate) fn text(&self, text: &str) -> Result<JsReturn, CallError> {
         let (from, length) = (text.as_ptr().cast(), text.len() as isize);
         let mut value = ptr::null_mut();
         let create = match text.is_ascii() {
@@ -304,9 +304,9 @@ impl<'a> Call<'a> {
         Ok(JsReturn(value))
     }
 
-    /// Undefined if a check was allowed, which is the usual case and costs nothing, or false.
+    /// Undefined if a check was allowed, which is the fastest value to return, otherwise false.
     #[inline(always)]
-    pub(crate) fn allowed(&self, allowed: bool) -> Result<JsReturn, Fault> {
+    pub(crate) fn allowed(&self, allowed: bool) -> Result<JsReturn, CallError> {
         if allowed {
             return Ok(UNDEFINED);
         }
@@ -318,9 +318,9 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Writes the low byte of each unit to `narrowed`. Returns true if all units are ASCII; may return false
-/// for ASCII too, because it looks at whole chunks, of which the compiler makes a few wide instructions.
-/// Most tags have one chunk.
+/// Writes the low byte of each unit to `narrowed`. Returns true if all units are ASCII. May return false for ASCII,
+/// because it checks whole chunks, which the compiler does with a few wide instructions. Most tags have one
+/// chunk.
 #[inline(always)]
 fn narrow(
     units: &[u16; SHORT],

@@ -1,8 +1,8 @@
-//! The domains and middleware that are open in a thread, by id. A hot call names one by its id: reading
-//! a number takes less time than reading a JavaScript object, and a wrong id is only an error.
+//! The open domains and middleware of a thread, by id. Hot calls use ids, because reading a number takes less time
+//! than reading a JavaScript object, and a wrong id is only an error.
 //!
-//! A separate function for each domain, with a pointer to it, was not faster: with several of them, the
-//! JavaScript engine no longer knows which function a call will reach.
+//! A function for each domain, with a pointer to it, was not faster, because with several functions the JavaScript
+//! engine cannot predict which one is called.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use std::thread::LocalKey;
 use dthrottle::web::Middleware;
 use dthrottle::{Domain, Error, ErrorKind};
 
-use crate::failure::Fault;
+use crate::failure::CallError;
 
 thread_local! {
     static DOMAINS: Rc<Registry<Domain>> = Rc::default();
@@ -72,8 +72,8 @@ impl Registry<Domain> {
     pub(crate) fn with<R>(
         &self,
         id: u32,
-        call: impl FnOnce(&Domain) -> Result<R, Fault>,
-    ) -> Result<R, Fault> {
+        call: impl FnOnce(&Domain) -> Result<R, CallError>,
+    ) -> Result<R, CallError> {
         self.find(id, call).unwrap_or_else(|| Err(unknown(id).into()))
     }
 }

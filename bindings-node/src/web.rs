@@ -1,5 +1,5 @@
-//! HTTP middleware: all calls but `webDecide`, the one for every request, which is in `hot.rs`. Core has
-//! the policy, and `common/web.rs` what both JavaScript bindings share.
+//! The calls of HTTP middleware, except `webDecide`, which is in `hot.rs`. The policy is in core, and
+//! `common/web.rs` has the code that both JavaScript bindings share.
 
 use std::net::IpAddr;
 
@@ -14,10 +14,10 @@ use crate::failure::{Result, failure};
 use crate::open::Handle;
 use crate::registry::Entry;
 
-/// A middleware, until it is closed: its throttle ends with the last middleware that has it.
+/// A middleware, until it is closed. Its throttle is closed with the last middleware that uses it.
 pub struct Web {
     middleware: Entry<Middleware>,
-    /// What is not as it was asked for, of the throttle that was opened.
+    /// The warnings of the throttle that was opened.
     warnings: Vec<String>,
 }
 
@@ -27,10 +27,10 @@ impl Web {
     }
 }
 
-/// Reads the words of a middleware's options (`common/tree.rs`), and opens its throttle.
+/// Opens a middleware from its encoded options (`common/tree.rs`), and its throttle.
 #[napi(catch_unwind)]
 pub fn web_open(
-    words: Vec<String>,
+    encoded: Vec<String>,
     throttle: Option<&External<Handle>>,
     clock: Option<&External<ManualClock>>,
     within: Option<&External<Web>>,
@@ -49,13 +49,13 @@ pub fn web_open(
         within: shared.as_ref(),
         ..AdapterSettings::default()
     };
-    let middleware = common::open(words, setup).map_err(failure)?;
+    let middleware = common::open(encoded, setup).map_err(failure)?;
     let throttle = middleware.open().map_err(failure)?;
     let warnings = throttle.map_or(Vec::new(), |throttle| throttle.warnings().to_vec());
     Ok(External::new(Web { middleware: Entry::new(middleware), warnings }))
 }
 
-/// What is not as it was asked for, of the throttle that was opened.
+/// The warnings of the throttle that was opened.
 #[napi(catch_unwind)]
 pub fn web_throttle_warnings(handle: &External<Web>) -> Vec<String> {
     handle.warnings.clone()
@@ -73,7 +73,7 @@ pub fn web_check_allow(handle: &External<Web>) -> Result<()> {
     handle.with(|middleware| middleware.options().check_allow())
 }
 
-/// What holds for the middleware, by name.
+/// The traits that apply to the middleware, by name.
 #[napi(catch_unwind)]
 pub fn web_traits(handle: &External<Web>) -> Result<Vec<String>> {
     handle.with(|middleware| Ok(common::traits(middleware)))
@@ -85,19 +85,19 @@ pub fn web_field_names(handle: &External<Web>) -> Result<Vec<String>> {
     handle.with(|middleware| Ok(common::field_names(middleware)))
 }
 
-/// The value of the field that is the same in all responses, the first.
+/// The value of the first field, if it is the same in all responses.
 #[napi(catch_unwind)]
 pub fn web_policy(handle: &External<Web>) -> Result<Option<String>> {
     handle.with(|middleware| Ok(common::policy(middleware)))
 }
 
-/// The methods that are throttled; none: all.
+/// The methods that are limited. `None` is all methods.
 #[napi(catch_unwind)]
 pub fn web_methods(handle: &External<Web>) -> Result<Option<Vec<String>>> {
     handle.with(|middleware| Ok(middleware.options().methods.clone()))
 }
 
-/// The name of the domain that is asked.
+/// The name of the domain in which requests are counted.
 #[napi(catch_unwind)]
 pub fn web_domain_name(handle: &External<Web>) -> Result<String> {
     handle.with(|middleware| Ok(middleware.domain_name().into()))
@@ -132,7 +132,7 @@ pub fn web_is_exempt(
     handle.with(|middleware| Ok(middleware.is_exempt(&request)))
 }
 
-/// Ends the delay of a request, or of a refusal, which has taken nothing.
+/// Ends the delay of a request or of a refusal.
 #[napi(catch_unwind)]
 pub fn web_end_delay(
     handle: &External<Web>,
@@ -148,7 +148,7 @@ pub fn web_end_delay(
     })
 }
 
-/// The response to a request has ended.
+/// Reports that the response to a request has ended, which may refund it.
 #[napi(catch_unwind)]
 pub fn web_finish(
     handle: &External<Web>,
@@ -178,7 +178,7 @@ pub fn web_refusal(
     })
 }
 
-/// The tag that a decision's texts stand for.
+/// The bytes of a decision's tag.
 #[napi(catch_unwind)]
 pub fn web_tag(tag_kind: u32, tag: Tag<'_>) -> Buffer {
     common::tag_bytes(tag_kind, bytes(&tag)).into()
@@ -199,19 +199,19 @@ pub fn web_count_failure(handle: &External<Web>) -> Result<()> {
     })
 }
 
-/// What was counted.
+/// The counts.
 #[napi(catch_unwind)]
 pub fn web_counts(handle: &External<Web>) -> Result<Vec<f64>> {
     handle.with(|middleware| Ok(common::counts(middleware)))
 }
 
-/// The warnings since the last call: the code of each, and its text.
+/// The code and the text of each warning since the last call.
 #[napi(catch_unwind)]
 pub fn web_warnings(handle: &External<Web>) -> Result<Vec<String>> {
     handle.with(|middleware| Ok(common::warnings(middleware)))
 }
 
-/// Ends the middleware.
+/// Closes the middleware.
 #[napi(catch_unwind)]
 pub fn web_close(handle: &External<Web>) {
     drop(handle.middleware.take());
@@ -225,13 +225,13 @@ pub fn application_table(shown: Vec<String>, identity: Vec<String>) -> String {
     application_table_name(&shown, &identity)
 }
 
-/// The rules by which clients are found behind proxies.
+/// The rules that find clients behind proxies.
 #[napi(catch_unwind)]
-pub fn new_client_address(words: Vec<String>) -> Result<External<ClientAddress>> {
-    Ok(External::new(common::options(words).map_err(failure)?.address))
+pub fn new_client_address(encoded: Vec<String>) -> Result<External<ClientAddress>> {
+    Ok(External::new(common::options(encoded).map_err(failure)?.address))
 }
 
-/// The bytes of the client's address, cut to its prefix if it is to be a tag.
+/// The bytes of the client's address, shortened to its prefix if it is to be a tag.
 #[napi(catch_unwind)]
 pub fn find_client(
     rules: &External<ClientAddress>,

@@ -54,9 +54,9 @@ describe('panics', () => {
 
   it('nor does misuse of the addon crash it', () => {
     const words = ['t1', 'rate', 'sunlimited'];
-    const handle = native.fromWords(words, undefined);
+    const handle = native.fromConfig(words, undefined);
     const clock = native.newClock();
-    const { name, now, fromWords } = /** @type {any} */ (native);
+    const { name, now, fromConfig } = /** @type {any} */ (native);
     const { allow, check, buffer } = require(ADDON);
     const numbers = new Float64Array(buffer);
     const id = Number(native.domainId(handle));
@@ -98,14 +98,14 @@ describe('panics', () => {
       () => ask(check, id, 't', 1, NaN),
       () => name(undefined),
       () => now(handle),
-      () => fromWords(['l1000000000']),
-      () => fromWords(['']),
-      () => fromWords(['é']),
-      () => fromWords(['n1x']),
-      () => fromWords(['t1', 'rate']),
-      () => fromWords([]),
-      () => fromWords([5]),
-      () => fromWords(words, handle),
+      () => fromConfig(['l1000000000']),
+      () => fromConfig(['']),
+      () => fromConfig(['é']),
+      () => fromConfig(['n1x']),
+      () => fromConfig(['t1', 'rate']),
+      () => fromConfig([]),
+      () => fromConfig([5]),
+      () => fromConfig(words, handle),
     ];
     for (const misuse of misuses) assert.throws(misuse, Error);
   });

@@ -25,8 +25,8 @@ class ClientAddress {
     const given = { ...toOptions(options, ['trustedProxies', 'ipv6Prefix']) };
     // Core treats null like a missing option. Here it is more likely the value of a missing setting.
     if (given.trustedProxies === null) throw badValue('trustedProxies', null, 'a number of proxies, or a list of their networks');
-    const words = encode(given);
-    this.#rules = attempt(() => native.newClientAddress(words));
+    const encoded = encode(given);
+    this.#rules = attempt(() => native.newClientAddress(encoded));
   }
 
   /**

@@ -350,9 +350,9 @@ class Middleware {
     /** Whether the body is the default one. */
     let isDefault = true;
     const refuse = (/** @type {unknown} */ value) => {
-      const words = value === undefined || value === null || value === FAILURE ? undefined : encode(toPlain(value));
-      isDefault = words === undefined && (option === undefined || typeof option === 'function');
-      return attempt(() => native.webRefusal(handle, words, rule, decision.retryAfterMs));
+      const encoded = value === undefined || value === null || value === FAILURE ? undefined : encode(toPlain(value));
+      isDefault = encoded === undefined && (option === undefined || typeof option === 'function');
+      return attempt(() => native.webRefusal(handle, encoded, rule, decision.retryAfterMs));
     };
     let made;
     try {

@@ -21,10 +21,10 @@ const toBytes = (tag) => (typeof tag === 'string' ? encoder.encode(tag) : tag);
 function adapt(glue) {
   // To the API, handles and clocks are opaque.
   const wasm = /** @type {any} */ (glue);
-  const { fromWords, fromToml, fromFile, domain, name, ruleNames, ruleLimits } = wasm;
+  const { fromConfig, fromToml, fromFile, domain, name, ruleNames, ruleLimits } = wasm;
   const { ruleWindows, tableName, stats, start, clusterStats, events } = wasm;
   const { badCost, close, now, advance, set } = wasm;
-  const { busyFromWords, busyTurn, busyOnBusy, busyOnOk, busyLimit, busyRate } = wasm;
+  const { busyFromConfig, busyTurn, busyOnBusy, busyOnOk, busyLimit, busyRate } = wasm;
   const { webCheckAllow, webTraits, webFieldNames, webPolicy, webMethods, webDomainName, webTableName, webDomain } = wasm;
   const { webIsExempt, webRefusal, webCountFailure, webCounts, webWarnings, webClose } = wasm;
   const { busyForget, busyStart, busyStats, busyNode, busyClose } = wasm;
@@ -43,18 +43,18 @@ function adapt(glue) {
   }
 
   return {
-    ...{ fromWords, fromToml, fromFile, domain, name, ruleNames, ruleLimits },
+    ...{ fromConfig, fromToml, fromFile, domain, name, ruleNames, ruleLimits },
     ...{ ruleWindows, tableName, stats, start, clusterStats, events },
     ...{ badCost, close, now, advance, set },
     newClock: (followsHost = false) => wasm.newClock(followsHost),
-    ...{ busyFromWords, busyTurn, busyOnBusy, busyOnOk, busyLimit, busyRate },
+    ...{ busyFromConfig, busyTurn, busyOnBusy, busyOnOk, busyLimit, busyRate },
     ...{ busyForget, busyStart, busyStats, busyNode, busyClose },
 
     ...{ webCheckAllow, webTraits, webFieldNames, webPolicy, webMethods, webDomainName, webTableName, webDomain },
     ...{ webIsExempt, webRefusal, webCountFailure, webCounts, webWarnings, webClose },
-    webOpen(words, throttle, clock, _within, _application, place, isTemplate) {
+    webOpen(encoded, throttle, clock, _within, _application, place, isTemplate) {
       const call = throttle ? wasm.webOpenThrottle : wasm.webOpenClock;
-      return call(words, throttle ?? clock, place, isTemplate);
+      return call(encoded, throttle ?? clock, place, isTemplate);
     },
     webAnswer,
     webId: (web) => /** @type {any} */ (web),

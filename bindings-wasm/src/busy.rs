@@ -1,4 +1,4 @@
-//! Busy answers of services that are called.
+//! The calls of busy throttles.
 
 use dthrottle::{BusyThrottle, Clock as CoreClock};
 use wasm_bindgen::prelude::*;
@@ -13,15 +13,15 @@ use crate::open::{Handle, random_key};
 #[wasm_bindgen]
 pub struct Busy(pub(crate) BusyThrottle);
 
-/// Opens a busy throttle from an object of settings, as the words of `common/tree.rs`.
-#[wasm_bindgen(js_name = busyFromWords)]
-pub fn busy_from_words(words: Vec<String>, clock: &Clock) -> Result<Busy> {
-    let config = busy::config(words).map_err(failure)?;
+/// Opens a busy throttle from an encoded object (`common/tree.rs`).
+#[wasm_bindgen(js_name = busyFromConfig)]
+pub fn busy_from_config(encoded: Vec<String>, clock: &Clock) -> Result<Busy> {
+    let config = busy::config(encoded).map_err(failure)?;
     let clock = CoreClock::Manual(clock.clock.clone());
     Ok(Busy(BusyThrottle::with_key(config, clock, random_key()?).map_err(failure)?))
 }
 
-/// Whether a request may be sent now: allowed, waitMs, limit.
+/// Decides about a request: allowed, waitMs, limit.
 #[wasm_bindgen(js_name = busyTurn)]
 pub fn busy_turn(handle: &Busy, service: &str, now_ms: Option<f64>) -> Result<Vec<f64>> {
     let throttle = busy::open(&handle.0).map_err(failure)?;
@@ -29,7 +29,7 @@ pub fn busy_turn(handle: &Busy, service: &str, now_ms: Option<f64>) -> Result<Ve
     Ok(busy::turn(throttle.turn(service, now)))
 }
 
-/// The service is busy.
+/// Reports a busy response.
 #[wasm_bindgen(js_name = busyOnBusy)]
 pub fn busy_on_busy(
     handle: &Busy,
@@ -44,7 +44,7 @@ pub fn busy_on_busy(
     Ok(())
 }
 
-/// The service gave any other answer.
+/// Reports any other response.
 #[wasm_bindgen(js_name = busyOnOk)]
 pub fn busy_on_ok(handle: &Busy, service: &str, now_ms: Option<f64>) -> Result<()> {
     let throttle = busy::open(&handle.0).map_err(failure)?;
@@ -53,7 +53,7 @@ pub fn busy_on_ok(handle: &Busy, service: &str, now_ms: Option<f64>) -> Result<(
     Ok(())
 }
 
-/// The limit of a service; Infinity: none.
+/// The limit of a service. Infinity without one.
 #[wasm_bindgen(js_name = busyLimit)]
 pub fn busy_limit(handle: &Busy, service: &str, now_ms: Option<f64>) -> Result<f64> {
     let throttle = busy::open(&handle.0).map_err(failure)?;
@@ -61,7 +61,7 @@ pub fn busy_limit(handle: &Busy, service: &str, now_ms: Option<f64>) -> Result<f
     Ok(busy::limit(throttle.limit(service, now)))
 }
 
-/// How many requests were sent to a service in the last second.
+/// The number of requests that were sent to a service in the last second.
 #[wasm_bindgen(js_name = busyRate)]
 pub fn busy_rate(handle: &Busy, service: &str, now_ms: Option<f64>) -> Result<f64> {
     let throttle = busy::open(&handle.0).map_err(failure)?;
@@ -69,21 +69,21 @@ pub fn busy_rate(handle: &Busy, service: &str, now_ms: Option<f64>) -> Result<f6
     Ok(throttle.rate(service, now))
 }
 
-/// Forgets a service.
+/// Removes a service.
 #[wasm_bindgen(js_name = busyForget)]
 pub fn busy_forget(handle: &Busy, service: &str) -> Result<()> {
     busy::open(&handle.0).map_err(failure)?.forget(service);
     Ok(())
 }
 
-/// Nothing: the host carries the datagrams, by a link.
+/// Does nothing, because the host carries the datagrams by a link.
 #[wasm_bindgen(js_name = busyStart)]
 pub fn busy_start(handle: &Busy) -> Result<()> {
     busy::open(&handle.0).map_err(failure)?.start();
     Ok(())
 }
 
-/// Its part in a cluster: a throttle without rules.
+/// The throttle without rules that exchanges its busy responses.
 #[wasm_bindgen(js_name = busyNode)]
 pub fn busy_node(handle: &Busy) -> Result<Handle> {
     let throttle = busy::open(&handle.0).map_err(failure)?.node().ok_or_else(without_cluster)?;
@@ -97,7 +97,7 @@ pub fn busy_stats(handle: &Busy) -> Vec<f64> {
     busy::counts(&handle.0)
 }
 
-/// Ends the throttle.
+/// Closes the throttle.
 #[wasm_bindgen(js_name = busyClose)]
 pub fn busy_close(handle: &Busy) {
     handle.0.close();

@@ -1,6 +1,5 @@
-//! The calls about a tag, each for text and for bytes: a parameter that takes either would cost the
-//! hot calls more than they take themselves. A decision stays here, as numbers that JavaScript reads
-//! from this module's memory.
+//! The calls about a tag, each for text and for bytes, because a parameter for either would take longer than
+//! the check itself. A decision is stored as numbers that JavaScript reads from the memory of this module.
 
 use std::cell::Cell;
 
@@ -15,19 +14,19 @@ thread_local! {
     static ANSWER: Cell<[f64; NUMBERS]> = const { Cell::new([0.0; NUMBERS]) };
 }
 
-/// This module's memory. (The name `memory` is taken.)
+/// The memory of this module. The name `memory` is in use.
 #[wasm_bindgen(js_name = memoryOfModule)]
 pub fn memory_of_module() -> JsValue {
     wasm_bindgen::memory()
 }
 
-/// Where in the memory the last decision stands.
+/// The address of the last decision in this memory.
 #[wasm_bindgen(js_name = answerAt)]
 pub fn answer_at() -> usize {
     ANSWER.with(|answer| answer.as_ptr() as usize)
 }
 
-/// Asks and takes.
+/// Checks units and takes them if they are available. Stores the decision.
 #[wasm_bindgen]
 pub fn check(
     handle: &Handle,
@@ -40,7 +39,7 @@ pub fn check(
     check_bytes(handle, tag.as_bytes(), cost, max_delay_ms, partial, allow_debt)
 }
 
-/// Asks and takes.
+/// Checks units and takes them if they are available. Stores the decision.
 #[wasm_bindgen(js_name = checkBytes)]
 pub fn check_bytes(
     handle: &Handle,
@@ -55,7 +54,7 @@ pub fn check_bytes(
     write(handle.domain.check_with(tag, options))
 }
 
-/// Asks only.
+/// Checks units without taking them. Stores the decision.
 #[wasm_bindgen]
 pub fn peek(
     handle: &Handle,
@@ -68,7 +67,7 @@ pub fn peek(
     peek_bytes(handle, tag.as_bytes(), cost, max_delay_ms, partial, allow_debt)
 }
 
-/// Asks only.
+/// Checks units without taking them. Stores the decision.
 #[wasm_bindgen(js_name = peekBytes)]
 pub fn peek_bytes(
     handle: &Handle,
@@ -88,20 +87,20 @@ fn write(decision: dthrottle::Result<Decision>) -> Result<()> {
     Ok(())
 }
 
-/// Asks and takes: yes or no.
+/// Checks units and takes them if they are available.
 #[wasm_bindgen]
 pub fn allow(handle: &Handle, tag: &str, cost: Option<f64>) -> Result<bool> {
     allow_bytes(handle, tag.as_bytes(), cost)
 }
 
-/// Asks and takes: yes or no.
+/// Checks units and takes them if they are available.
 #[wasm_bindgen(js_name = allowBytes)]
 pub fn allow_bytes(handle: &Handle, tag: &[u8], cost: Option<f64>) -> Result<bool> {
     let options = common::check_options(cost, None, None, None).map_err(failure)?;
     handle.domain.allow_with(tag, options).map_err(failure)
 }
 
-/// Asks and takes for each tag in turn, yes or no: all tags one after the other, and their lengths.
+/// Checks one unit for each tag in order. `tags` has the bytes of all tags, `lengths` their lengths.
 #[wasm_bindgen(js_name = allowMany)]
 pub fn allow_many(handle: &Handle, mut tags: &[u8], lengths: &[u32]) -> Result<Vec<u8>> {
     let mut list = Vec::with_capacity(lengths.len());
@@ -128,25 +127,25 @@ pub fn refund_bytes(handle: &Handle, tag: &[u8], cost: Option<f64>) -> Result<()
     handle.domain.refund(tag, cost).map_err(failure)
 }
 
-/// Fills the tag's buckets.
+/// Fills the buckets of a tag.
 #[wasm_bindgen]
 pub fn reset(handle: &Handle, tag: &str) -> Result<()> {
     reset_bytes(handle, tag.as_bytes())
 }
 
-/// Fills the tag's buckets.
+/// Fills the buckets of a tag.
 #[wasm_bindgen(js_name = resetBytes)]
 pub fn reset_bytes(handle: &Handle, tag: &[u8]) -> Result<()> {
     handle.domain.reset(tag).map_err(failure)
 }
 
-/// Charges what was used elsewhere.
+/// Charges units that were used elsewhere.
 #[wasm_bindgen(js_name = chargeLocal)]
 pub fn charge_local(handle: &Handle, tag: &str, cost: f64, age_ms: Option<f64>) -> Result<()> {
     charge_local_bytes(handle, tag.as_bytes(), cost, age_ms)
 }
 
-/// Charges what was used elsewhere.
+/// Charges units that were used elsewhere.
 #[wasm_bindgen(js_name = chargeLocalBytes)]
 pub fn charge_local_bytes(
     handle: &Handle,
@@ -159,13 +158,13 @@ pub fn charge_local_bytes(
     handle.domain.charge_local(tag, cost, age).map_err(failure)
 }
 
-/// Charges what was used here, and tells peers: the milliseconds of debt.
+/// Charges units that were used here, and reports them to peers. Returns the debt in milliseconds.
 #[wasm_bindgen]
 pub fn charge(handle: &Handle, tag: &str, cost: f64) -> Result<f64> {
     charge_bytes(handle, tag.as_bytes(), cost)
 }
 
-/// Charges what was used here, and tells peers: the milliseconds of debt.
+/// Charges units that were used here, and reports them to peers. Returns the debt in milliseconds.
 #[wasm_bindgen(js_name = chargeBytes)]
 pub fn charge_bytes(handle: &Handle, tag: &[u8], cost: f64) -> Result<f64> {
     let cost = convert::cost_from_f64(cost).map_err(failure)?;

@@ -1,4 +1,4 @@
-//! A throttle from its making to its end, and what it says about itself.
+//! Opens, inspects and closes throttles.
 
 use dthrottle::{Builder, Config, Domain, Error, ErrorKind, Throttle};
 use wasm_bindgen::prelude::*;
@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::common;
 use crate::failure::{Result, failure};
 
-/// A throttle, seen through one of its domains.
+/// A throttle and one of its domains.
 #[wasm_bindgen]
 pub struct Handle {
     pub(crate) throttle: Throttle,
@@ -17,24 +17,24 @@ pub struct Handle {
 
 #[wasm_bindgen]
 extern "C" {
-    /// The host's randomness.
+    /// The secure random source of the host.
     #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues, catch)]
     fn get_random_values(into: &mut [u8]) -> Result<()>;
 }
 
-/// Opens a throttle from a configuration object, as the words of `common/tree.rs`.
-#[wasm_bindgen(js_name = fromWords)]
-pub fn from_words(words: Vec<String>, clock: &Clock) -> Result<Handle> {
-    open(common::config(words), clock)
+/// Opens a throttle from an encoded configuration object (`common/tree.rs`).
+#[wasm_bindgen(js_name = fromConfig)]
+pub fn from_config(encoded: Vec<String>, clock: &Clock) -> Result<Handle> {
+    open(common::config(encoded), clock)
 }
 
-/// Opens a throttle from TOML. A table, as the words of `common/tree.rs`, is added to it.
+/// Opens a throttle from TOML, to which an encoded table (`common/tree.rs`) is added.
 #[wasm_bindgen(js_name = fromToml)]
 pub fn from_toml(text: &str, clock: &Clock, table: Option<Vec<String>>) -> Result<Handle> {
     open(common::with_table(Config::from_toml(text), table), clock)
 }
 
-/// Fails: there are no files here.
+/// Returns an error, because there are no files in WebAssembly.
 #[wasm_bindgen(js_name = fromFile)]
 pub fn from_file(path: &str, _clock: &Clock) -> Result<Handle> {
     let message = format!("cannot read {path}: no files in WebAssembly; read it, then fromToml");
@@ -48,7 +48,7 @@ fn open(config: dthrottle::Result<Config>, clock: &Clock) -> Result<Handle> {
     Ok(Handle { throttle, domain, unix_ms: clock.unix_ms() })
 }
 
-/// Two numbers that nobody can guess.
+/// Two random numbers from a secure source.
 pub(crate) fn random_key() -> Result<[u64; 2]> {
     let mut bytes = [0; 16];
     get_random_values(&mut bytes)?;
@@ -56,7 +56,7 @@ pub(crate) fn random_key() -> Result<[u64; 2]> {
     Ok([key as u64, (key >> 64) as u64])
 }
 
-/// Another domain of the same throttle.
+/// Returns another domain of the same throttle.
 #[wasm_bindgen]
 pub fn domain(handle: &Handle, name: &str) -> Result<Handle> {
     let throttle = handle.throttle.clone();
@@ -82,13 +82,13 @@ pub fn rule_limits(handle: &Handle) -> Vec<f64> {
     common::rule_limits(&handle.domain)
 }
 
-/// The milliseconds in which the buckets of the domain's rules fill.
+/// The windows of the domain's rules in milliseconds: the times in which empty buckets fill.
 #[wasm_bindgen(js_name = ruleWindows)]
 pub fn rule_windows(handle: &Handle) -> Vec<f64> {
     common::rule_windows(&handle.domain)
 }
 
-/// Nothing: there are no tables with a name here.
+/// Always `None`, because tables in WebAssembly have no names.
 #[wasm_bindgen(js_name = tableName)]
 pub fn table_name(handle: &Handle) -> Option<String> {
     handle.throttle.table_name().map(Into::into)
@@ -100,26 +100,26 @@ pub fn stats(handle: &Handle) -> Vec<f64> {
     common::counts(&handle.throttle.stats())
 }
 
-/// Does nothing: the host carries the datagrams, see `link.rs`.
+/// Does nothing, because the host carries the datagrams (`link.rs`).
 #[wasm_bindgen]
 pub fn start(handle: &Handle) -> Result<()> {
     handle.throttle.start().map_err(failure)
 }
 
-/// The cluster, as JSON.
+/// The statistics of the cluster, as JSON.
 #[wasm_bindgen(js_name = clusterStats)]
 pub fn cluster_stats(handle: &Handle) -> String {
     common::json(&handle.throttle.cluster_stats())
 }
 
-/// What happened in the cluster after the event of a number, as JSON.
+/// The events of the cluster after the one with a number, as JSON.
 #[wasm_bindgen]
 pub fn events(handle: &Handle, after: f64) -> String {
-    // The API has seen to it that it is a whole number.
+    // The API has checked that it is a whole number.
     common::json(&handle.throttle.events(after as u64))
 }
 
-/// Ends the throttle.
+/// Closes the throttle.
 #[wasm_bindgen]
 pub fn close(handle: &Handle) {
     handle.throttle.close();

@@ -1,4 +1,4 @@
-//! HTTP middleware: the calls of `bindings-node/src/web.rs`, with tags as bytes. The policy is core's.
+//! The calls of HTTP middleware, as in `bindings-node/src/web.rs`, with tags as bytes. The policy is in core.
 
 use std::cell::RefCell;
 
@@ -25,9 +25,9 @@ impl Web {
     }
 }
 
-fn open(words: Vec<String>, setup: AdapterSettings<'_>) -> Result<Web> {
+fn open(encoded: Vec<String>, setup: AdapterSettings<'_>) -> Result<Web> {
     let unix_ms = setup.unix_ms;
-    let middleware = common::open(words, setup).map_err(failure)?;
+    let middleware = common::open(encoded, setup).map_err(failure)?;
     middleware.open().map_err(failure)?;
     Ok(Web { middleware: RefCell::new(Some(middleware)), unix_ms })
 }
@@ -35,14 +35,14 @@ fn open(words: Vec<String>, setup: AdapterSettings<'_>) -> Result<Web> {
 /// A middleware for a throttle of the application.
 #[wasm_bindgen(js_name = webOpenThrottle)]
 pub fn web_open_throttle(
-    words: Vec<String>,
+    encoded: Vec<String>,
     throttle: &Handle,
     place: &str,
     is_template: bool,
 ) -> Result<Web> {
     let (domain, unix_ms) = (Some(throttle.domain.clone()), throttle.unix_ms);
     open(
-        words,
+        encoded,
         AdapterSettings { domain, unix_ms, place, is_template, ..AdapterSettings::default() },
     )
 }
@@ -50,7 +50,7 @@ pub fn web_open_throttle(
 /// A middleware with a throttle of its own.
 #[wasm_bindgen(js_name = webOpenClock)]
 pub fn web_open_clock(
-    words: Vec<String>,
+    encoded: Vec<String>,
     clock: &Clock,
     place: &str,
     is_template: bool,
@@ -63,7 +63,7 @@ pub fn web_open_clock(
         is_template,
         ..AdapterSettings::default()
     };
-    open(words, setup)
+    open(encoded, setup)
 }
 
 /// Checks that every entry of `allow` can name a client.
@@ -72,7 +72,7 @@ pub fn web_check_allow(web: &Web) -> Result<()> {
     web.with(|middleware| middleware.options().check_allow())
 }
 
-/// What holds for the middleware, by name.
+/// The traits that apply to the middleware, by name.
 #[wasm_bindgen(js_name = webTraits)]
 pub fn web_traits(web: &Web) -> Result<Vec<String>> {
     web.with(|middleware| Ok(common::traits(middleware)))
@@ -84,25 +84,25 @@ pub fn web_field_names(web: &Web) -> Result<Vec<String>> {
     web.with(|middleware| Ok(common::field_names(middleware)))
 }
 
-/// The value of the field that is the same in all responses, the first.
+/// The value of the first field, if it is the same in all responses.
 #[wasm_bindgen(js_name = webPolicy)]
 pub fn web_policy(web: &Web) -> Result<Option<String>> {
     web.with(|middleware| Ok(common::policy(middleware)))
 }
 
-/// The methods that are throttled; none: all.
+/// The methods that are limited. `None` is all methods.
 #[wasm_bindgen(js_name = webMethods)]
 pub fn web_methods(web: &Web) -> Result<Option<Vec<String>>> {
     web.with(|middleware| Ok(middleware.options().methods.clone()))
 }
 
-/// The name of the domain that is asked.
+/// The name of the domain in which requests are counted.
 #[wasm_bindgen(js_name = webDomainName)]
 pub fn web_domain_name(web: &Web) -> Result<String> {
     web.with(|middleware| Ok(middleware.domain_name().into()))
 }
 
-/// The name of the table: there is none.
+/// Always `None`, because tables in WebAssembly have no names.
 #[wasm_bindgen(js_name = webTableName)]
 pub fn web_table_name(web: &Web) -> Result<Option<String>> {
     web.with(|middleware| Ok(middleware.table_name()))
@@ -131,7 +131,7 @@ pub fn web_is_exempt(
     web.with(|middleware| Ok(middleware.is_exempt(&request)))
 }
 
-/// Decides about a request: texts, and numbers in `into`; none: it passes.
+/// Decides about a request. Writes numbers to `into` and returns texts, or `None` if the request passes without fields.
 #[wasm_bindgen(js_name = webDecide)]
 #[expect(clippy::too_many_arguments, reason = "as in the addon")]
 pub fn web_decide(
@@ -159,7 +159,7 @@ pub fn web_decide(
     web.with(|middleware| common::decide(middleware, &request, into))
 }
 
-/// Ends the delay of a request, or of a refusal, which has taken nothing.
+/// Ends the delay of a request or of a refusal.
 #[wasm_bindgen(js_name = webEndDelay)]
 pub fn web_end_delay(web: &Web, kind: u32, tag: &[u8], taken: f64, is_gone: bool) -> Result<()> {
     let tag = common::tag_bytes(kind, tag);
@@ -169,7 +169,7 @@ pub fn web_end_delay(web: &Web, kind: u32, tag: &[u8], taken: f64, is_gone: bool
     })
 }
 
-/// The response to a request has ended.
+/// Reports that the response to a request has ended, which may refund it.
 #[wasm_bindgen(js_name = webFinish)]
 pub fn web_finish(web: &Web, kind: u32, tag: &[u8], taken: f64, is_success: bool) -> Result<()> {
     let tag = common::tag_bytes(kind, tag);
@@ -193,7 +193,7 @@ pub fn web_refusal(
     Ok(Array::of2(&Uint8Array::from(body.as_slice()), &texts))
 }
 
-/// The tag that a decision's texts stand for.
+/// The bytes of a decision's tag.
 #[wasm_bindgen(js_name = webTag)]
 pub fn web_tag(kind: u32, tag: &[u8]) -> Vec<u8> {
     common::tag_bytes(kind, tag)
@@ -214,19 +214,19 @@ pub fn web_count_failure(web: &Web) -> Result<()> {
     })
 }
 
-/// What was counted.
+/// The counts.
 #[wasm_bindgen(js_name = webCounts)]
 pub fn web_counts(web: &Web) -> Result<Vec<f64>> {
     web.with(|middleware| Ok(common::counts(middleware)))
 }
 
-/// The warnings since the last call: the code of each, and its text.
+/// The code and the text of each warning since the last call.
 #[wasm_bindgen(js_name = webWarnings)]
 pub fn web_warnings(web: &Web) -> Result<Vec<String>> {
     web.with(|middleware| Ok(common::warnings(middleware)))
 }
 
-/// Ends the middleware.
+/// Closes the middleware.
 #[wasm_bindgen(js_name = webClose)]
 pub fn web_close(web: &Web) {
     let middleware = web.middleware.borrow_mut().take();

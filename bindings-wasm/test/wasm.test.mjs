@@ -185,7 +185,7 @@ describe('a trap', () => {
     // What a handle points to is far beyond the memory, so that the module traps.
     const broken = {
       ...native,
-      fromWords: (...args) => Object.assign(native.fromWords(...args), { __wbg_ptr: 0x7ffffff0 }),
+      fromConfig: (...args) => Object.assign(native.fromConfig(...args), { __wbg_ptr: 0x7ffffff0 }),
     };
     const dthrottle = makeApi(broken, () => 0);
     const throttle = new dthrottle.Throttle('1/s');

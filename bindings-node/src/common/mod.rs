@@ -1,5 +1,5 @@
-//! What the two JavaScript doors, Node and WebAssembly, have in common: the numbers and texts that
-//! the API (`api/`) exchanges with either of them. `surface.d.ts` describes them for its reader.
+//! The code that the bindings of Node and WebAssembly share: the numbers and texts that the API (`api/`)
+//! exchanges with both. `surface.d.ts` describes them.
 
 pub(crate) mod busy;
 mod tree;
@@ -14,10 +14,10 @@ use dthrottle::{
 
 pub(crate) use tree::{config, with_table};
 
-/// How many numbers a decision is.
+/// The number of numbers of a decision.
 pub(crate) const NUMBERS: usize = Decision::FIELDS.len();
 
-/// What a check asks for. What is not given is as core has it.
+/// The options of a check. Missing ones have core's defaults.
 pub(crate) fn check_options(
     cost: Option<f64>,
     max_delay_ms: Option<f64>,
@@ -34,12 +34,12 @@ pub(crate) fn check_options(
     Ok(options.partial(partial.unwrap_or(false)).allow_debt(allow_debt.unwrap_or(false)))
 }
 
-/// Units that are given back. What is not given is as core has it.
+/// A cost. The default is core's.
 pub(crate) fn units(cost: Option<f64>) -> Result<u64> {
     cost.map_or(Ok(DEFAULT_COST), convert::cost_from_f64)
 }
 
-/// How long ago something was used: now, if it is not given.
+/// The time since units were used. Default: zero.
 pub(crate) fn age(age_ms: Option<f64>) -> Result<Duration> {
     age_ms.map_or(Ok(Duration::ZERO), |ms| convert::duration_from_millis("ageMs", ms))
 }
@@ -65,14 +65,14 @@ fn number(value: Value<'_>) -> f64 {
         Value::Balance(balance) => *balance as f64,
         Value::Time(time) | Value::Millis(time) => convert::millis(*time),
         Value::Rule(index) => index.map_or(-1.0, |index| index as f64),
-        // No record with such a field goes as numbers.
+        // No record that is passed as numbers has such a field.
         _ => f64::NAN,
     }
 }
 
-/// Records as JSON, which both doors carry as one text. The API spells the keys its own way.
+/// Records as JSON, which the API parses. It converts the keys to camel case.
 pub(crate) fn json(records: &impl serde::Serialize) -> String {
-    // Keys are text, so nothing fails.
+    // Cannot fail, because all keys are strings.
     serde_json::to_string(records).unwrap_or_default()
 }
 
@@ -86,14 +86,13 @@ pub(crate) fn rule_limits(domain: &Domain) -> Vec<f64> {
     domain.rules().iter().map(|rule| rule.burst() as f64).collect()
 }
 
-/// The milliseconds in which the buckets of a domain's rules fill, in order.
+/// The windows of a domain's rules in milliseconds, in order.
 pub(crate) fn rule_windows(domain: &Domain) -> Vec<f64> {
     domain.rules().iter().map(|rule| rule.window().as_secs_f64() * 1e3).collect()
 }
 
-/// The `code` of an error on its way to the API: the code proper, the line (0: none) and the field
-/// (empty: none), with blanks between. A JavaScript error has no other place that both doors can
-/// fill.
+/// The `code` of an error for the API: the code, the line (0 for none) and the field (empty for none), with
+/// blanks between them. Both bindings can set only this property of a JavaScript error.
 pub(crate) fn code(error: &Error) -> String {
     let line = error.line().unwrap_or(0);
     let field = error.field().unwrap_or("");

@@ -1,5 +1,5 @@
-//! HTTP middleware as JavaScript uses it: what a request is told by, and the numbers and texts of a
-//! decision. The policy is core's (`dthrottle::web`); `surface.d.ts` describes the calls.
+//! The code for HTTP middleware that both JavaScript bindings share: it converts requests, and decisions to numbers
+//! and texts. The policy is in core (`dthrottle::web`); `surface.d.ts` describes the calls.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -12,8 +12,7 @@ use dthrottle::{Decision, Error, Result, convert};
 
 use super::{NUMBERS, numbers, tree};
 
-/// What is where in the numbers of a request, after those of the decision. `web/middleware.js` has
-/// the same.
+/// Indexes of the numbers of a request, which follow those of the decision. They must match `web/outcome.js`.
 const ACTION: usize = NUMBERS;
 const DELAY_MS: usize = ACTION + 1;
 const TAKEN: usize = DELAY_MS + 1;
@@ -22,7 +21,7 @@ const HAS_WARNINGS: usize = TAG_KIND + 1;
 const ADDRESS_LENGTH: usize = HAS_WARNINGS + 1;
 const HAS_FIELDS: usize = ADDRESS_LENGTH + 1;
 
-/// How many numbers a request needs.
+/// The number of numbers of a request.
 pub(crate) const REQUEST_NUMBERS: usize = HAS_FIELDS + 1;
 
 /// The client's own tag, from the application.
@@ -34,17 +33,17 @@ const BY_ADDRESS_KIND: u32 = 2;
 /// The name of a peer that has no address.
 const BY_NAME_KIND: u32 = 3;
 
-/// A middleware from the words of its options.
-pub(crate) fn open(words: Vec<String>, setup: AdapterSettings<'_>) -> Result<Middleware> {
-    Middleware::read(&tree::root(words)?, Names::Camel, setup)
+/// Opens a middleware from its encoded options.
+pub(crate) fn open(encoded: Vec<String>, setup: AdapterSettings<'_>) -> Result<Middleware> {
+    Middleware::read(&tree::decode(encoded)?, Names::Camel, setup)
 }
 
-/// The options of `dthrottle/address`, or any others that need no throttle.
-pub(crate) fn options(words: Vec<String>) -> Result<Options> {
-    Options::read(&tree::root(words)?, Names::Camel)
+/// Decodes options that need no throttle, such as those of `dthrottle/address`.
+pub(crate) fn options(encoded: Vec<String>) -> Result<Options> {
+    Options::read(&tree::decode(encoded)?, Names::Camel)
 }
 
-/// What holds for a middleware, by name.
+/// The traits that apply to a middleware, by name.
 pub(crate) fn traits(middleware: &Middleware) -> Vec<String> {
     let options = middleware.options();
     let all = [
@@ -62,7 +61,7 @@ pub(crate) fn field_names(middleware: &Middleware) -> Vec<String> {
     fields.iter().map(|(name, _)| name.to_ascii_lowercase()).collect()
 }
 
-/// The value of the first field where that is the same in all responses.
+/// The value of the first field, if it is the same in all responses.
 pub(crate) fn policy(middleware: &Middleware) -> Option<String> {
     match middleware.headers().fields(&any(), || 0).into_iter().next() {
         Some((_, Cow::Borrowed(value))) => Some(value.into()),
@@ -70,14 +69,14 @@ pub(crate) fn policy(middleware: &Middleware) -> Option<String> {
     }
 }
 
-/// A decision that has fields.
+/// Any decision that has header fields.
 fn any() -> Decision {
     let mut any = Decision::unlimited(0);
     any.deciding = Some(0);
     any
 }
 
-/// What the option `tag` gave, from its kind and its bytes or the name of its type.
+/// The result of the option `tag`, from its kind, and its bytes or the name of its type.
 pub(crate) fn tag<'a>(kind: u32, value: &'a [u8]) -> Tag<'a> {
     match kind {
         0 => Tag::Address,
@@ -88,9 +87,8 @@ pub(crate) fn tag<'a>(kind: u32, value: &'a [u8]) -> Tag<'a> {
     }
 }
 
-/// Decides about a request: the text of the client's address if that is counted, and then, with line
-/// breaks between them, the values of the header fields that are not the same in all responses. `into`
-/// takes the numbers.
+/// Decides about a request. Returns the text of the client's address if that is counted, followed by the values
+/// of the header fields that differ between responses, separated by line breaks. Writes the numbers to `into`.
 pub(crate) fn decide(
     middleware: &Middleware,
     request: &Request<'_>,
@@ -114,7 +112,7 @@ pub(crate) fn decide(
     let (kind, mut texts) = if is_given { (GIVEN, String::new()) } else { shown(&decided.tag) };
     into[TAG_KIND] = f64::from(kind);
     into[ADDRESS_LENGTH] = texts.encode_utf16().count() as f64;
-    // One string: to make a list of strings in JavaScript takes longer than all of the decision.
+    // A single string, because making a list of strings for JavaScript takes longer than the whole decision.
     let fields = middleware.fields(&decided.decision);
     into[HAS_FIELDS] = f64::from(u8::from(!fields.is_empty()));
     let changing = fields.iter().filter(|(_, value)| matches!(value, Cow::Owned(_)));
@@ -127,7 +125,7 @@ pub(crate) fn decide(
     Ok(Some(texts))
 }
 
-/// A tag that was made of a peer or an address: its kind and the text.
+/// The kind and the text of a tag that was made from an address or the name of a peer.
 fn shown(tag: &[u8]) -> (u32, String) {
     if let Some(name) = tag.strip_prefix(BY_NAME) {
         return (BY_NAME_KIND, String::from_utf8_lossy(name).into());
@@ -184,25 +182,25 @@ pub(crate) fn refusal(
     Ok((refusal.body.into_owned(), texts))
 }
 
-/// A body from the words of the option `body`, or of what its function returned.
-fn body(words: Vec<String>) -> Result<Body> {
+/// Decodes a body: the option `body`, or the result of its function.
+fn body(encoded: Vec<String>) -> Result<Body> {
     let mut all = vec!["t1".into(), "body".into()];
-    all.extend(words);
+    all.extend(encoded);
     Ok(options(all)?.body)
 }
 
-/// The warnings since the last call: the code of each, and its text.
+/// The code and the text of each warning since the last call.
 pub(crate) fn warnings(middleware: &Middleware) -> Vec<String> {
     let warnings = middleware.take_warnings().into_iter();
     warnings.flat_map(|warning| [warning.code.into(), warning.message]).collect()
 }
 
-/// What was counted, in the order of `web/middleware.js`.
+/// The counts, in the order of `web/middleware.js`.
 pub(crate) fn counts(middleware: &Middleware) -> Vec<f64> {
     middleware.counts().values().iter().map(|count| *count as f64).collect()
 }
 
-/// A call of a middleware that is closed.
+/// The error of a call of a closed middleware.
 pub(crate) fn closed() -> Error {
     Error::new(dthrottle::ErrorKind::Closed, "this middleware is closed")
 }
