@@ -53,7 +53,7 @@ describe('client addresses', () => {
     });
   }
 
-  it('are tags like any other bytes', () => {
+  it('addresses are tags like any other bytes', () => {
     const throttle = new Throttle({ rate: '9/day', clock: new ManualClock() });
     for (const peer of ['203.0.113.255', '127.0.0.1', '0.0.0.0', '2001:db8:ffff:1::1', ...PEERS]) {
       const tag = new ClientAddress().tag(peer) ?? assert.fail('no address');
@@ -72,7 +72,7 @@ describe('client addresses', () => {
     }
   });
 
-  it('belong to whoever asked', () => {
+  it('the returned bytes belong to the caller', () => {
     const find = new ClientAddress();
     const throttle = new Throttle({ rate: '9/day', clock: new ManualClock() });
     const left = ['203.0.113.7', '203.0.113.8'].map((peer) => {
@@ -84,7 +84,7 @@ describe('client addresses', () => {
     assert.equal(hex(find.tag('203.0.113.7')), 'cb007107');
   });
 
-  it('are one in all spellings', () => {
+  it('all spellings of an address give the same bytes', () => {
     const roll = dice(1);
     for (let i = 0; i < 2000; i += 1) {
       const kept = [0xffff, 0, roll(2) * 0xffff];
@@ -100,7 +100,7 @@ describe('client addresses', () => {
     }
   });
 
-  it('agree with Node about what is an address', () => {
+  it("parseAddress() accepts what Node's isIP() accepts", () => {
     const roll = dice(3);
     let hits = 0;
     for (let i = 0; i < 20_000; i += 1) {
@@ -112,7 +112,7 @@ describe('client addresses', () => {
     assert.ok(hits > 100);
   });
 
-  it('are looked up as in a BlockList of Node', () => {
+  it('trusted networks match like a BlockList of Node', () => {
     const roll = dice(4);
     const networks = ['10.0.0.0/9', '203.0.113.64/27', '198.51.100.3', '2001:db8:8000::/33', 'fd00::/8'];
     const list = new BlockList();
@@ -133,7 +133,7 @@ describe('client addresses', () => {
     }
   });
 
-  it('are never an error', () => {
+  it('no content of a request throws an error', () => {
     const roll = dice(2);
     const pieces = [...'0123456789abcdefF.:[]% ,\t', '::', 'ffff', '255', '%eth0', ':80', 'unix', '\0', '\ud800'];
     const text = () => Array.from({ length: roll(13) }, () => pieces[roll(pieces.length)]).join('');
@@ -149,7 +149,7 @@ describe('client addresses', () => {
     }
   });
 
-  it('are found in a header of any length', () => {
+  it('the address is found in a header of any length', () => {
     const find = new ClientAddress({ trustedProxies: ['10.0.0.0/8'] });
     assert.equal(hex(find.tag('10.0.0.1', '10.0.0.9,'.repeat(50_000))), '0a000009');
     assert.equal(hex(find.tag('10.0.0.1', `${'6.6.6.6,'.repeat(50_000)}203.0.113.7`)), 'cb007107');

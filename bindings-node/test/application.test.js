@@ -25,13 +25,13 @@ describe('the name of an application', () => {
   const shop = application(join(root, 'shop'), '@acme/shop');
   application(join(shop, 'src/deep'), undefined);
 
-  it('is that of its folder and package', () => {
+  it('the name consists of the folder and the package name', () => {
     const name = applicationName(join(shop, 'server.js'), '/');
     assert.match(String(name), /^shop-acme-shop-[0-9a-f]{10}$/);
     for (const main of ['src/deep/worker.js', 'server', 'src/main.ts']) assert.equal(applicationName(join(shop, main), '/'), name);
   });
 
-  it('is another in another folder, or of another package', () => {
+  it('another folder or another package has another name', () => {
     const names = [
       applicationName(join(shop, 'server.js'), '/'),
       applicationName(join(application(join(root, 'b/shop'), '@acme/shop'), 'server.js'), '/'),
@@ -41,7 +41,7 @@ describe('the name of an application', () => {
     assert.equal(new Set(names).size, names.length);
   });
 
-  it('is not that of a tool that starts it', () => {
+  it('a tool that starts the application does not change the name', () => {
     const name = applicationName(join(shop, 'server.js'), '/');
     for (const main of ['/usr/lib/node_modules/pm2/lib/ProcessContainer.js', join(shop, 'node_modules/.bin/ts-node')]) {
       assert.equal(applicationName(main, join(shop, 'src')), name);
@@ -56,7 +56,7 @@ describe('the name of an application', () => {
     }
   });
 
-  it('may do without a package, or with a broken one', () => {
+  it('an application without a valid package.json has the name of its folder', () => {
     const lone = mkdtempSync(join(root, 'lone-'));
     const name = applicationName(join(lone, 'main.js'), '/');
     if (!existsSync('/tmp/package.json')) assert.match(String(name), new RegExp(`^${basename(lone)}-[0-9a-f]{10}$`));
@@ -66,7 +66,7 @@ describe('the name of an application', () => {
     assert.match(String(applicationName(join(odd, 'main.js'), '/')), /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/);
   });
 
-  it('is none where there is no application', () => {
+  it('an interactive Node has no name', () => {
     assert.equal(applicationName('[eval]', '/'), undefined);
     assert.equal(applicationName('[worker eval]', '/'), undefined);
   });
@@ -99,7 +99,7 @@ describe('the table of an application', () => {
     return { out: stdout.trim(), err: stderr.trim() };
   }
 
-  it('is shared by its programs, one after the other', () => {
+  it('programs of the application share the table one after the other', () => {
     const code = "console.log(throttle('3/day').domain.check('t').remaining);";
     assert.equal(run('a.cjs', code).out, '2');
     assert.equal(run('b.cjs', code).out, '1');
@@ -107,7 +107,7 @@ describe('the table of an application', () => {
     assert.match(tables()[0], /-app\d+-app-[0-9a-f]{10}$/);
   });
 
-  it('is done without where something else has its name', () => {
+  it('a process counts for itself, with one warning, if another file has the name of the table', () => {
     const code = `
       const left = (options) => throttle('3/day', options).domain.check('t').remaining;
       console.log(left(), left({ domain: 'x' }));
@@ -125,7 +125,7 @@ describe('the table of an application', () => {
     }
   });
 
-  it('is another for a cluster, and for another secret, and one for all workers', () => {
+  it('each cluster secret has a table of its own, which all workers share', () => {
     const secret = (/** @type {string} */ text) => `{ name: 'web', listen: '127.0.0.1:0', secret: ${JSON.stringify(text)} }`;
     const ask = (/** @type {string} */ cluster) => run('a.cjs', `
       const { domain } = throttle({ rate: '9 per 9 years', cluster: ${cluster} });
@@ -158,7 +158,7 @@ describe('the table of an application', () => {
     assert.match(out, new RegExp(`^DTHROTTLE_CONFIG table .*dthrottle table remove ${named}\``));
   });
 
-  it('is that of a file, also of one with a domain named table', () => {
+  it('a TOML file without a table uses that of the application', () => {
     const toml = join(folder, 'table.toml');
     const left = (/** @type {string} */ options) =>
       run('a.cjs', `console.log(throttle(${JSON.stringify(toml)}, ${options}).domain.check('t').remaining);`).out;
@@ -182,14 +182,14 @@ describe('the table of an application', () => {
     }
   });
 
-  it('is not made where it is private', () => {
+  it('table: false makes no named table', () => {
     const code = "console.log(throttle('3/day', { table: false }).domain.check('t').remaining);";
     assert.equal(run('a.cjs', code).out, '2');
     assert.equal(run('a.cjs', code).out, '2');
     assert.deepEqual(tables(), []);
   });
 
-  it('keeps throttles apart that go by other rules', () => {
+  it('middlewares with other rules get other domains in the table', () => {
     const { out, err } = run('a.cjs', `
       const names = ['3/day', '5/day', '3/day', '7/day'].map((rate) => throttle(rate).domain.name);
       names.push(throttle('9/day', { domain: 'login' }).domain.name, throttle('9/day', { routes: ['/x'] }).domain.name);
@@ -201,7 +201,7 @@ describe('the table of an application', () => {
     assert.match(run('b.cjs', "throttle('1/s', { domain: 'a' }); throttle('2/s', { domain: 'a' });").err, /DTHROTTLE_SAME_DOMAIN.*disturb/);
   });
 
-  it('is shared by threads, of which some may be ended', () => {
+  it('threads share the table, and some may be terminated', () => {
     const { out } = run('main.cjs', `
       const { Worker, isMainThread, parentPort } = require('node:worker_threads');
       const { once } = require('node:events');
@@ -232,7 +232,7 @@ describe('the table of an application', () => {
     assert.equal(tables().length, 1);
   });
 
-  it('keeps no process alive, and warns of nothing', () => {
+  it('a process with middleware ends by itself, without warnings', () => {
     const { err } = run('a.cjs', `
       const app = require('express')();
       app.use(throttle({ rate: '100/s', burst: 200, maxDelayMs: 100, skipFailedRequests: true }));
@@ -247,7 +247,7 @@ describe('the table of an application', () => {
     assert.equal(err, '');
   });
 
-  it('has no leak in a million calls', () => {
+  it('a million calls do not leak memory', () => {
     const { out } = run('a.cjs', `
       const { EventEmitter } = require('node:events');
       const limit = throttle({ rate: '1000000/s', tag: 'header:x-client', skipFailedRequests: true });
@@ -277,7 +277,7 @@ describe('the table of an application', () => {
     assert.ok(rss < 60, `the process grew by ${rss} MB`);
   });
 
-  it('has no leak in requests of Express', () => {
+  it('requests of Express do not leak memory', () => {
     const { out } = run('a.cjs', `
       const { IncomingMessage, ServerResponse } = require('node:http');
       const { Socket } = require('node:net');

@@ -39,8 +39,8 @@ function made(name, before, options) {
 }
 
 for (const name of ['express', 'express4', 'connect']) {
-  describe(`${name}: a response that was begun`, () => {
-    it('before the request came is closed when that is refused', async () => {
+  describe(`${name}: a response that has begun`, () => {
+    it('a response that began before the refusal is closed', async () => {
       for (const tag of [() => 't', async () => 't']) {
         for (const head of [{}, { 'Content-Length': '5' }]) {
           const { app, counts } = made(name, (_request, response, next) => {
@@ -56,7 +56,7 @@ for (const name of ['express', 'express4', 'connect']) {
       }
     });
 
-    it('is the matter of a handler that refuses', async () => {
+    it('a response that began is left to the option handler', async () => {
       const handler = (/** @type {Any} */ _request, /** @type {Any} */ response) => response.end('sorry');
       const { app, counts } = made(name, (_request, response, next) => {
         response.writeHead(200).flushHeaders();
@@ -66,7 +66,7 @@ for (const name of ['express', 'express4', 'connect']) {
       assert.equal(counts.failed, 0);
     });
 
-    it('and ended stays as it is', async () => {
+    it('a response that has ended is not changed', async () => {
       const { app } = made(name, (_request, response, next) => {
         response.end('mine '.repeat(2_000_000));
         next();
@@ -76,7 +76,7 @@ for (const name of ['express', 'express4', 'connect']) {
       });
     });
 
-    it('meanwhile belongs to whoever began it', async () => {
+    it('a response that began during an asynchronous call is left to its author', async () => {
       let began = Promise.resolve();
       const { app, counts } = made(name, (request, response, next) => {
         if (request.url === '/slow') {
@@ -95,8 +95,8 @@ for (const name of ['express', 'express4', 'connect']) {
   });
 }
 
-describe('HTTP/2: a response that was begun', () => {
-  it('before the request came is closed when that is refused', async () => {
+describe('HTTP/2: a response that has begun', () => {
+  it('a response that began before the refusal is closed', async () => {
     const handler = httpThrottle((/** @type {Any} */ _request, /** @type {Any} */ response) => response.end('hello'), DAY(), { tag: () => 't' });
     const server = http2.createServer((request, response) => {
       response.writeHead(200);

@@ -32,13 +32,13 @@ describe('a bundle of esbuild for Node', () => {
       return spawnSync(process.execPath, [outfile], { cwd: folder, encoding: 'utf8' });
     };
 
-    it(`works as ${format} if dthrottle is external`, () => {
+    it(`a bundle as ${format} works if dthrottle is external`, () => {
       const { stdout, stderr } = run(['dthrottle']);
       assert.equal(stdout, 'true false\n', stderr);
     });
 
     // As an ES module it fails earlier, because esbuild replaces require() there.
-    it(`fails as ${format} if dthrottle is part of it`, () => {
+    it(`a bundle as ${format} fails if dthrottle is part of it`, () => {
       assert.match(run([]).stderr, format === 'esm' ? /Dynamic require/ : /mark dthrottle as external \(esbuild --external:dthrottle\)/);
     });
   }

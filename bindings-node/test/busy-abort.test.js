@@ -106,7 +106,7 @@ const ways = {
   ],
 };
 
-it('they fail at once and take no turn', async () => {
+it('aborted requests fail at once and take no turn', async () => {
   throttle.onBusy(host, PAUSE_MS);
   const begun = performance.now();
   await Promise.all(Object.entries(ways).map(async ([name, [call, error]]) => {
@@ -119,8 +119,8 @@ it('they fail at once and take no turn', async () => {
   assert.deepEqual([seen, throttle.stats().sent], [0, 0]);
 });
 
-describe('who was given up before', () => {
-  it('takes no turn', async () => {
+describe('a request that was aborted before it was sent', () => {
+  it('a request that was aborted before it is sent takes no turn', async () => {
     const cancelled = axios.CancelToken.source();
     cancelled.cancel('no');
     const signal = AbortSignal.abort();
@@ -131,8 +131,8 @@ describe('who was given up before', () => {
   });
 });
 
-describe('who waits to the end', () => {
-  it('is answered, and leaves no listener behind', async () => {
+describe('a request that waited', () => {
+  it('a request that waited gets its response and leaves no listener', async () => {
     const { token } = axios.CancelToken.source();
     const emitter = new EventEmitter();
     throttle.onBusy(host, 100);
@@ -146,7 +146,7 @@ describe('who waits to the end', () => {
     assert.equal(seen, 2);
   });
 
-  it('can still be given up while it is answered', async () => {
+  it('a request that waited can be aborted during its response', async () => {
     throttle.onBusy(host, 100);
     const controller = new AbortController();
     const given = { dispatcher: dispatcher(), signal: controller.signal };
@@ -155,7 +155,7 @@ describe('who waits to the end', () => {
     await assert.rejects(response.text(), { name: 'AbortError' });
   });
 
-  it("has what a redirect's interceptor says of its way", async () => {
+  it('a request that waited has the history of the redirect interceptor', async () => {
     throttle.onBusy(host, 100);
     const first = new undici.Agent().compose(
       undici.interceptors.redirect({ maxRedirections: 3 }),
@@ -166,7 +166,7 @@ describe('who waits to the end', () => {
     assert.deepEqual(/** @type {any} */ (context).history.map(String), [`${url}moved`, url]);
   });
 
-  it('is given up when it has its turn and no connection yet', async () => {
+  it('a request can be aborted after its turn and before its connection', async () => {
     // Handlers of a user's own, of both kinds, that look at nothing a second time.
     for (const isNew of [true, false]) {
       throttle.forget(host);
@@ -199,7 +199,7 @@ describe('who waits to the end', () => {
   });
 });
 
-it("null takes the request's signal away, as it does for fetch", async () => {
+it('signal: null removes the signal of the request, as in fetch', async () => {
   throttle.onBusy(host, 200);
   const request = new Request(url, { signal: AbortSignal.timeout(AFTER_MS) });
   const response = await fetching()(request, { signal: null });

@@ -107,7 +107,7 @@ function busyError(error) {
 
 for (const [name, make] of Object.entries(makers)) {
   describe(name, () => {
-    it('holds requests back after a busy answer', async () => {
+    it('requests are held back after a busy response', async () => {
       const throttle = new BusyThrottle();
       const get = make({ throttle });
       assert.equal(await get(url), 200);
@@ -124,7 +124,7 @@ for (const [name, make] of Object.entries(makers)) {
       assert.deepEqual([seen, sent, refused, good, busy], [2, 2, 1, 1, 1]);
     });
 
-    it('waits for its turn if it may', async () => {
+    it('a request waits for its turn within maxDelayMs', async () => {
       const get = make({ maxDelayMs: 5000 });
       answers = [[429, { 'Retry-After': '1' }]];
       assert.equal(await get(url), 429);
@@ -134,7 +134,7 @@ for (const [name, make] of Object.entries(makers)) {
       assert(waited > 900 && waited < 5000, `${waited}`);
     });
 
-    it('knows other statuses and services', async () => {
+    it('statuses and service change what is busy and which service is meant', async () => {
       const throttle = new BusyThrottle();
       const get = make({ throttle, statuses: [500], service: () => 'all' });
       answers = [
@@ -146,7 +146,7 @@ for (const [name, make] of Object.entries(makers)) {
       assert(!throttle.shouldSend('all'));
     });
 
-    it('lets requests pass when the throttle is closed', async () => {
+    it('requests pass if the throttle is closed', async () => {
       const throttle = new BusyThrottle();
       const get = make({ throttle });
       answers = [
@@ -160,7 +160,7 @@ for (const [name, make] of Object.entries(makers)) {
       assert.equal(throttle.stats().busy, 1);
     });
 
-    it('names a service by all of the URL if it is told to', async () => {
+    it('the function service receives the whole URL', async () => {
       const throttle = new BusyThrottle();
       const get = make({ throttle, service: (to) => to });
       answers = [[503, { 'Retry-After': '60' }]];
@@ -169,7 +169,7 @@ for (const [name, make] of Object.entries(makers)) {
       assert.equal(throttle.shouldSend(`${url}one?a=b`), false);
     });
 
-    it('does not take for busy what it cannot reach', async () => {
+    it('a connection error is not a busy response', async () => {
       const throttle = new BusyThrottle();
       await assert.rejects(make({ throttle })(nowhere));
       const { sent, busy, good } = throttle.stats();
@@ -179,7 +179,7 @@ for (const [name, make] of Object.entries(makers)) {
 }
 
 describe('all adapters', () => {
-  it('give up waiting when the request is given up', async () => {
+  it('a waiting request ends when it is aborted', async () => {
     const throttle = new BusyThrottle();
     throttle.onBusy(host, 60_000);
     const signal = AbortSignal.timeout(50);
@@ -197,7 +197,7 @@ describe('all adapters', () => {
     await dispatcher.close();
   });
 
-  it('do not ask all the time when many wait', async () => {
+  it('many waiting requests call the throttle rarely', async () => {
     // If every turn woke all, half of the square of them would be asked: 20,000.
     for (const name of ['fetch', 'undici request', 'axios']) {
       const throttle = new BusyThrottle({ floor: 200 });
@@ -209,7 +209,7 @@ describe('all adapters', () => {
     }
   });
 
-  it('ask again when axios is told to try again', async () => {
+  it('a retry of axios waits for a new turn', async () => {
     const throttle = new BusyThrottle({ floor: 50 });
     const instance = busyAxios(axios.create(), { throttle, maxDelayMs: 5000 });
     instance.interceptors.response.use(undefined, (error) => instance.request(error.config));
@@ -222,7 +222,7 @@ describe('all adapters', () => {
     assert.deepEqual([seen, sent, busy, good], [3, 3, 2, 1]);
   });
 
-  it('pass on what the function for names throws, and send nothing', async () => {
+  it('an error of the function service is passed on and nothing is sent', async () => {
     const fails = () => {
       throw new RangeError('no name');
     };
@@ -235,7 +235,7 @@ describe('all adapters', () => {
     assert.equal(seen, 0);
   });
 
-  it('make no pause of garbage', async () => {
+  it('an unreadable Retry-After makes no pause', async () => {
     for (const garbage of ['-5', 'soon', 'foo 2099', 'Mon 12345', 'hello 1/1/2090', '1e9']) {
       for (const make of Object.values(makers)) {
         const throttle = new BusyThrottle();
@@ -246,7 +246,7 @@ describe('all adapters', () => {
     }
   });
 
-  it('know who answers after a redirect of fetch', async () => {
+  it('after a redirect of fetch the response counts for the last service', async () => {
     const throttle = new BusyThrottle();
     const other = host.replace('127.0.0.1', 'localhost');
     answers = [
@@ -258,7 +258,7 @@ describe('all adapters', () => {
     assert.notEqual(throttle.limit(other), Infinity);
   });
 
-  it('learn from axios also where its configuration was copied', async () => {
+  it('a response of axios is counted if its configuration was copied', async () => {
     const throttle = new BusyThrottle();
     const instance = axios.create({ validateStatus: () => true });
     // Run after those that were added later.
@@ -269,7 +269,7 @@ describe('all adapters', () => {
     await assert.rejects(instance.get(url), ServiceBusyError);
   });
 
-  it('do not touch a body before its turn', async () => {
+  it('a body is not read before its turn', async () => {
     const throttle = new BusyThrottle();
     throttle.onBusy(host, 60_000);
     let read = 0;
@@ -290,7 +290,7 @@ describe('all adapters', () => {
     await dispatcher.close();
   });
 
-  it('say what is wrong with an option', () => {
+  it('a wrong option is an error that names it', () => {
     /** @type {[any, RegExp][]} */
     const wrongs = [
       [{ throttle: 7 }, /^throttle: must be a BusyThrottle, got 7$/],
@@ -313,14 +313,14 @@ describe('all adapters', () => {
     assert.throws(() => busyAxios(/** @type {any} */ ({})), /^.*instance: must be an axios instance/);
   });
 
-  it('know a service by host and port, as Python does', () => {
+  it('serviceOf() returns host and port as in Python', () => {
     for (const { url: from, service } of vectors.services) assert.equal(serviceOf(from), service, from);
     // Also when it was asked so often that it is compiled.
     const names = Array.from({ length: 50_000 }, () => serviceOf('http://b\u00fccher.example/'));
     assert.deepEqual([...new Set(names)], ['xn--bcher-kva.example']);
   });
 
-  it('read Retry-After as seconds or a date, as Python does', () => {
+  it('retryAfterMs() reads seconds or a date as in Python', () => {
     for (const { why, value, now, seconds } of vectors.retry_after) {
       const ms = seconds === null ? undefined : seconds * 1000;
       assert.equal(retryAfterMs(value, now * 1000), ms, `${why}: ${value}`);
@@ -330,7 +330,7 @@ describe('all adapters', () => {
   });
 });
 
-it('processes share what they know in a named table', () => {
+it('processes share limits in a named table', () => {
   const table = `test-busy-${process.pid}`;
   const busy = new BusyThrottle({ table });
   try {

@@ -64,7 +64,7 @@ describe('peers', () => {
     ['chargeLocal', 1],
   ];
   for (const [call, used] of calls) {
-    it(`hear of ${used} units after a ${call}`, async () => {
+    it(`a peer receives ${used} units after ${call}()`, async () => {
       const tag = await told(call, BURST - used, (one) => {
         nodes[0][call](one, 30);
         nodes[0].refund(one, 25);
@@ -74,7 +74,7 @@ describe('peers', () => {
     });
   }
 
-  it('refuse for as long as the node where a request cost more than the burst', async () => {
+  it('a peer refuses a tag as long as the node on which it exceeded the burst', async () => {
     const given = { keyGenerator: (/** @type {any} */ request) => request.headers['x-user'] };
     const cost = (/** @type {any} */ request) => Number(request.headers['x-cost']);
     const webs = await Promise.all(nodes.map((node) => start('Express 5', node, { ...given, cost })));

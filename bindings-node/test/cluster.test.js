@@ -110,7 +110,7 @@ function program(code, config) {
 }
 
 describe('nodes of one process', () => {
-  it('agree, tell of each other, and say goodbye', async () => {
+  it('nodes of one process agree on buckets, see each other, and leave', async () => {
     const ports = await freePorts(2);
     const one = new Throttle(options(ports[0], [ports[1]]));
     const two = new Throttle(options(ports[1], []));
@@ -155,7 +155,7 @@ describe('nodes of one process', () => {
     one.close();
   });
 
-  it('with another secret are another cluster', async () => {
+  it('nodes with another secret form another cluster', async () => {
     const ports = await freePorts(2);
     const one = new Throttle(options(ports[0], [ports[1]], { secret: 'a secret of sixteen' }));
     const two = new Throttle(options(ports[1], [], { secret: 'another secret ...' }));
@@ -170,7 +170,7 @@ describe('nodes of one process', () => {
 });
 
 describe('the exchange', () => {
-  it('begins with the first check or start, not before, and ends with close', async () => {
+  it('the exchange starts with the first check or start() and ends with close()', async () => {
     const ports = await freePorts(3);
     const calls = ["allow('t')", "check('t')", "allowMany(['t'])", 'start()'];
     for (const call of calls) {
@@ -190,7 +190,7 @@ describe('the exchange', () => {
     }
   });
 
-  it('of a busy throttle begins with the first request or start, and ends with close', async () => {
+  it('the exchange of a busy throttle starts with the first request or start() and ends with close()', async () => {
     const ports = await freePorts(2);
     const { cluster } = options(ports[0], [ports[1]]);
     const peer = new BusyThrottle({ cluster: options(ports[1], [ports[0]]).cluster });
@@ -214,7 +214,7 @@ describe('the exchange', () => {
     peer.close();
   });
 
-  it('is not begun with a clock of one’s own', async () => {
+  it('a throttle with its own clock does not exchange', async () => {
     const [port] = await freePorts(1);
     const code = `
       const throttle = new Throttle({ ...config, clock: () => performance.now() });
@@ -226,7 +226,7 @@ describe('the exchange', () => {
     assert.equal(program(code, options(port, [])), 'true 0');
   });
 
-  it('keeps no process alive, closed or not', async () => {
+  it('the exchange keeps no process alive', async () => {
     const [port] = await freePorts(1);
     for (const end of ['', 'process.exit();', 'globalThis.kept = throttle;', 'setTimeout(() => {}, 50);']) {
       const code = `
@@ -241,7 +241,7 @@ describe('the exchange', () => {
 });
 
 describe('a node of another process', () => {
-  it('agrees, and says goodbye', async (t) => {
+  it('a node of another process agrees on buckets and leaves', async (t) => {
     const ports = await freePorts(2);
     const code = `
       const { Throttle } = require(${JSON.stringify(INDEX)});
@@ -294,7 +294,7 @@ describe('a node of another process', () => {
 });
 
 describe('a thread', () => {
-  it('may end while its nodes are at work', async () => {
+  it('a thread may end while its nodes exchange', async () => {
     const ports = await freePorts(2);
     const configs = ports.map((port, i) => options(port, [ports[1 - i]]));
     // The addon is in these threads only, so that Node would unload it with the last.
@@ -324,7 +324,7 @@ describe('a thread', () => {
     assert.equal(stdout, '0\n1\n'.repeat(3));
   });
 
-  it('has the node of its own throttle', async (t) => {
+  it('a thread has the node of its own throttle', async (t) => {
     const ports = await freePorts(2);
     const here = new Throttle(options(ports[0], [ports[1]]));
     here.start();

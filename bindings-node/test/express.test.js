@@ -40,7 +40,7 @@ function passes(middleware, remoteAddress, headers = {}, socket = {}) {
 
 for (const name of ['express', 'express4']) {
   describe(name, () => {
-    it('has several throttles in one response', async () => {
+    it('one response has the header fields of several throttles', async () => {
       const two = made({ domains: { day: { rate: '9/day' }, second: { rate: '5/s' } } });
       const app = need(name)();
       app.use(throttle(two.domain('day')), throttle(two.domain('second')));
@@ -56,7 +56,7 @@ for (const name of ['express', 'express4']) {
       await using(old, async (get) => assert.equal((await get()).headers.ratelimit, 'limit=9, remaining=7, reset=9600'));
     });
 
-    it('tells one decision, as throttles give it', async () => {
+    it('request.rateLimit and onRefused have the decision of the throttle', async () => {
       const app = need(name)();
       /** @type {Any[]} */
       const told = [];
@@ -76,7 +76,7 @@ for (const name of ['express', 'express4']) {
       assert.deepEqual(decision, twin.check('t'));
     });
 
-    it('stands beside what another library has written', async () => {
+    it('the header fields are added to those of another library', async () => {
       for (const [field, written] of [['RateLimit', '"other";r=1'], ['RateLimit-Policy', '"other";q=2']]) {
         const app = need(name)();
         app.use((/** @type {Any} */ _request, /** @type {Any} */ response, /** @type {Any} */ next) => next(response.setHeader(field, written) && undefined));
@@ -91,7 +91,7 @@ for (const name of ['express', 'express4']) {
       }
     });
 
-    it('leaves fields of habit to the first', async () => {
+    it('X-RateLimit fields of an earlier throttle stay unchanged', async () => {
       const two = made({ domains: { day: { rate: '9/day' }, second: { rate: '5/s' } } });
       const app = need(name)();
       app.use(throttle(two.domain('day'), { headers: false, legacyHeaders: true }), throttle(two.domain('second'), { legacyHeaders: true }));
@@ -102,7 +102,7 @@ for (const name of ['express', 'express4']) {
       });
     });
 
-    it('sees whole paths in routers, and has its own for a route', async () => {
+    it('a middleware in a router sees the whole path, and a route may have its own middleware', async () => {
       const app = need(name)();
       const router = need(name).Router();
       router.use(throttle(made({ rate: '1/day' }), { routes: ['/api/x'] }));
@@ -114,7 +114,7 @@ for (const name of ['express', 'express4']) {
       });
     });
 
-    it('counts who says that it is nobody by its proxy', async () => {
+    it("a client without an address in its proxy's header is counted", async () => {
       const app = need(name)().set('trust proxy', 1);
       app.use(throttle(made({ rate: '1/day' })), (/** @type {Any} */ _request, /** @type {Any} */ response) => response.end());
       await using(app, async (get) => {
@@ -123,7 +123,7 @@ for (const name of ['express', 'express4']) {
       });
     });
 
-    it('knows the client as the application does', async () => {
+    it('the middleware finds the same client as the application', async () => {
       const seen = (/** @type {Any} */ prepare) => async (/** @type {string} */ forwarded) => {
         const app = need(name)();
         const own = prepare(app) ?? app;
@@ -163,7 +163,7 @@ for (const name of ['express', 'express4']) {
       }
     });
 
-    it('names the rule that is nearest to refusing', async () => {
+    it('header fields show the rule that is nearest to refusing', async () => {
       const clock = new ManualClock();
       const rules = [{ name: 'second', rate: '5/s' }, { name: 'minute', rate: '5/minute' }];
       const app = need(name)();
@@ -175,7 +175,7 @@ for (const name of ['express', 'express4']) {
       });
     });
 
-    it('leaves its word at the request, wherever that goes', async () => {
+    it('each request has its own rateLimit, also in mounted applications and later callbacks', async () => {
       const app = need(name)();
       const below = need(name)();
       const told = (/** @type {Any} */ request, /** @type {Any} */ response) =>
@@ -213,7 +213,7 @@ for (const name of ['express', 'express4']) {
       await using(need(name)().use(told), async (get) => assert.equal((await get()).body, '[null,null]'));
     });
 
-    it('answers by a handler, whose errors are the application\'s', async () => {
+    it('the option handler responds to a refusal, and its errors go to the application', async () => {
       const handler = (/** @type {Any} */ _request, /** @type {Any} */ response, /** @type {Any} */ _next, /** @type {Any} */ refused) =>
         response.status(refused.status).json({ after: refused.decision.retryAfterMs });
       const app = need(name)();
@@ -248,7 +248,7 @@ for (const name of ['express', 'express4']) {
 }
 
 describe('a middleware', () => {
-  it('has its counts, its domain, and a way to forget', () => {
+  it('a middleware has counts, domain and resetKey()', () => {
     for (const middleware of [throttle('1/day', { table: false }), koaThrottle('1/day', { table: false }), honoThrottle('1/day', { table: false }), httpThrottle(() => {}, '1/day', { table: false })]) {
       assert.ok(middleware.domain.allow('t'));
       assert.ok(!middleware.domain.allow('t'));
@@ -258,7 +258,7 @@ describe('a middleware', () => {
     }
   });
 
-  it('forgets a client by its address, in any spelling', () => {
+  it('resetKey() accepts an address in any spelling', () => {
     /** @type {[Any, string, string, string][]} */
     const cases = [
       [{}, '127.0.0.1', '127.0.0.1', '127.0.0.2'],
@@ -279,7 +279,7 @@ describe('a middleware', () => {
     }
   });
 
-  it('forgets other tags as they are', () => {
+  it('resetKey() accepts other tags unchanged', () => {
     const byHeader = throttle('1/day', { table: false, tag: 'header:x-client' });
     const byNumber = throttle('1/day', { table: false, tag: () => 42 });
     for (const [middleware, key] of [[byHeader, '127.0.0.9'], [byNumber, 42], [byNumber, 42n], [byNumber, '42']]) {
@@ -291,7 +291,7 @@ describe('a middleware', () => {
     }
   });
 
-  it('counts who is gone apart from every client', async () => {
+  it('requests of closed connections share a bucket that no client can choose', async () => {
     // What has the letters of "gone" as its address, or as its header.
     for (const [options, headers] of [[{}, {}], [{ tag: 'header:x-client' }, {}], [{ tag: 'header:x-client' }, { 'x-client': 'gone' }]]) {
       const middleware = throttle('1/day', { table: false, ...options });
@@ -302,7 +302,7 @@ describe('a middleware', () => {
     }
   });
 
-  it('allows nobody whose address has the letters of a name', () => {
+  it('an address whose bytes spell an allowed name is not exempt', () => {
     for (const name of ['root', 'networkaddress16']) {
       assert.throws(() => throttle('1/day', { table: false, allow: [name] }), { field: 'allow', message: RegExp(`"${name}"`) });
     }
@@ -323,7 +323,7 @@ describe('a middleware', () => {
     }
   });
 
-  it('of Koa answers by a handler', async () => {
+  it('in Koa the option handler responds to a refusal', async () => {
     const app = new (need('koa'))();
     const handler = (/** @type {Any} */ context) => {
       context.status = 418;
@@ -338,7 +338,7 @@ describe('a middleware', () => {
     });
   });
 
-  it('of Hono works without Node, by a tag that is given', async () => {
+  it('in Hono the middleware works without Node if a tag is given', async () => {
     const { Hono } = need('hono');
     const app = new Hono();
     const one = made({ rate: '2/day' });
@@ -350,7 +350,7 @@ describe('a middleware', () => {
     assert.deepEqual([await get('/bad'), await get('/bad'), await get('/'), await get('/'), await get('/')], [500, 500, 200, 200, 429]);
   });
 
-  it('of Hono answers by a handler', async () => {
+  it('in Hono the option handler responds to a refusal', async () => {
     const { Hono } = need('hono');
     const policy = '"default";q=1;w=86400';
     /** @type {[Any, Any[]][]} */
@@ -372,7 +372,7 @@ describe('a middleware', () => {
     }
   });
 
-  it('of Hono delays without Node, until the request is aborted', async () => {
+  it('in Hono without Node a delay ends when the request is aborted', async () => {
     const { Hono } = need('hono');
     const one = made({ rate: '1/day' });
     const app = new Hono();

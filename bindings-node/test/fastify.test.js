@@ -33,7 +33,7 @@ async function made(options, routes) {
 }
 
 describe('routes of Fastify', () => {
-  it('have rules of their own, or none', async () => {
+  it('a route may have its own rules or none', async () => {
     const { many, get } = await made(
       { rate: '3/day', clock: new ManualClock() },
       { '/a': undefined, '/b': undefined, '/free': false, '/login': { rate: '1/day' }, '/rate': '2/day', '/same': true },
@@ -45,7 +45,7 @@ describe('routes of Fastify', () => {
     assert.equal(await get('/no/such/route'), 429, 'what is not found is throttled, too');
   });
 
-  it('are throttled by the module itself, as by other plugins', async () => {
+  it('the module itself is the plugin for require() and import', async () => {
     for (const plugin of [require('../web/fastify.js'), import('../web/fastify.js'), (await import('../web/fastify.js')).default]) {
       const app = fastify();
       await app.register(/** @type {Any} */ (plugin), { rate: '1/day', clock: new ManualClock() });
@@ -54,31 +54,31 @@ describe('routes of Fastify', () => {
     }
   });
 
-  it('count together with HEAD', async () => {
+  it('HEAD requests count together with GET', async () => {
     const { get } = await made({ rate: '9/day', clock: new ManualClock() }, { '/x': { rate: '1/day' } });
     assert.deepEqual([await get('/x', 'HEAD'), await get('/x')], [200, 429]);
   });
 
-  it('may cost more, of the same bucket', async () => {
+  it('a route may have another cost in the shared bucket', async () => {
     const { many, get } = await made({ throttle: new Throttle({ rate: '5/day', clock: new ManualClock() }) }, { '/a': undefined, '/dear': { cost: 4 } });
     assert.deepEqual(await many('/dear', 2), [200, 429]);
     assert.deepEqual([await get('/a'), await get('/a')], [200, 429]);
   });
 
-  it('are the only ones that are throttled, if that is wished', async () => {
+  it('global: false limits only routes with config.throttle', async () => {
     const { many } = await made({ global: false, clock: new ManualClock() }, { '/a': undefined, '/b': { rate: '1/day' }, '/c': { rate: '1/day' } });
     assert.deepEqual(await many('/a', 3), [200, 200, 200]);
     assert.deepEqual(await many('/b', 2), [200, 429]);
     assert.deepEqual(await many('/c', 2), [200, 429]);
   });
 
-  it('have their names in the fields', async () => {
+  it('header fields name the route', async () => {
     const { app } = await made({ rate: '3/day', clock: new ManualClock() }, { '/login/:id': { rate: '1/day' } });
     const { headers } = await app.inject('/login/5');
     assert.equal(headers['ratelimit-policy'], '"GET /login/:id";q=1;w=86400');
   });
 
-  it('that are wrong are errors when they are made', async () => {
+  it('wrong options of a route are an error when it is added', async () => {
     for (const [said, field] of /** @type {[Any, string][]} */ ([[{ rate: 'x' }, 'rate'], [{ rat: '1/s' }, 'rat'], [[], 'config.throttle']])) {
       await assert.rejects(made({ rate: '3/day', table: false }, { '/': said }), { field, message: /^GET \/: / });
     }
@@ -90,7 +90,7 @@ describe('routes of Fastify', () => {
     await made(named, { '/': { tag: 'address', allow: ['127.0.0.1'] } });
   });
 
-  it('have tags of their own, by which what the plugin allows is judged', async () => {
+  it('allow of the plugin is checked against the tags of each route', async () => {
     const shared = { rate: '1/day', clock: new ManualClock(), allow: ['alice', '10.0.0.0/8'] };
     const error = (/** @type {string} */ where) => ({ code: 'DTHROTTLE_CONFIG', field: 'allow', message: RegExp(`^${where}allow: must be an address .*, got "alice"$`) });
     const client = (/** @type {Any} */ { headers }) => headers['x-client'];
@@ -109,7 +109,7 @@ describe('routes of Fastify', () => {
     await assert.rejects(made({ ...shared, global: false, allow: ['10.0.0.1/8'] }, {}), { field: 'allow' });
   });
 
-  it('have a tag instead of the plugin\'s, by either name', async () => {
+  it('tag or keyGenerator of a route replaces that of the plugin', async () => {
     const constant = (/** @type {string} */ tag) => () => tag;
     const clock = new ManualClock();
     for (const [name, other] of [['tag', 'keyGenerator'], ['keyGenerator', 'tag'], ['tag', 'tag']]) {
@@ -122,7 +122,7 @@ describe('routes of Fastify', () => {
     await assert.rejects(made({ rate: '1/day' }, { '/': { tag: constant('a'), keyGenerator: constant('b') } }), { field: 'keyGenerator' });
   });
 
-  it('by addresses let nobody pass whose address has the letters of a name, also where nobody waited for the plugin', async () => {
+  it('an address whose bytes spell an allowed name is not exempt in a late route', async () => {
     const app = fastify();
     app.register(throttle, { global: false, rate: '1/day', clock: new ManualClock(), allow: ['root'] });
     app.get('/', { config: { throttle: true } }, async () => 'hello');
@@ -131,7 +131,7 @@ describe('routes of Fastify', () => {
     assert.match(heard.message, /config\.throttle of \/ failed: allow: must be an address .*, got "root"/);
   });
 
-  it('pass a refusal to the nearest error handler, with the header fields already set', async () => {
+  it('a refusal goes to the nearest error handler, with its header fields set', async () => {
     const app = fastify();
     const answer = (/** @type {string} */ by) => async (/** @type {Any} */ error) => ({ by, code: error.code, status: error.statusCode, rule: error.decision.rule });
     app.setErrorHandler(answer('application'));
@@ -155,7 +155,7 @@ describe('routes of Fastify', () => {
     }
   });
 
-  it('answer a refusal with the body of the application, which no error handler sees', async () => {
+  it('a refusal with the option body calls no error handler', async () => {
     for (const [own, expected] of /** @type {[Any, string][]} */ ([[{ wait: true }, '{"wait":true}'], [async () => 'later', 'later']])) {
       const app = fastify();
       app.setErrorHandler(() => assert.fail('the error handler was called'));
@@ -167,7 +167,7 @@ describe('routes of Fastify', () => {
     }
   });
 
-  it('answer by a handler', async () => {
+  it('the option handler responds to a refusal', async () => {
     const handler = (/** @type {Any} */ _request, /** @type {Any} */ reply, /** @type {Any} */ _next, /** @type {Any} */ refused) =>
       reply.code(418).send({ after: refused.decision.retryAfterMs });
     const { app, get } = await made({ rate: '1/day', clock: new ManualClock(), handler }, { '/': undefined });
@@ -178,7 +178,7 @@ describe('routes of Fastify', () => {
     assert.deepEqual(await broken.many('/', 2), [200, 500]);
   });
 
-  it('are asked about once, by the nearest plugin', async () => {
+  it('a request is counted once, by the nearest plugin', async () => {
     const app = fastify();
     await app.register(throttle, { rate: '100/day', domain: 'all', clock: new ManualClock() });
     await app.register(async (/** @type {Any} */ child) => {
@@ -190,7 +190,7 @@ describe('routes of Fastify', () => {
     assert.deepEqual(statuses, [200, 200, 429]);
   });
 
-  it('have their rules also where nobody waited for the plugin', async () => {
+  it('a route that was added before the plugin was loaded has its rules', async () => {
     const app = fastify();
     app.register(throttle, { global: false, clock: new ManualClock() });
     app.get('/login', { config: { throttle: '1/day' } }, async () => 'hello');
@@ -203,7 +203,7 @@ describe('routes of Fastify', () => {
     assert.deepEqual(more, []);
   });
 
-  it('read headers of requests that are injected', async () => {
+  it('header tags work in injected requests', async () => {
     const { app } = await made({ rate: '1/day', tag: 'header:X-Client', clock: new ManualClock() }, { '/': undefined });
     const get = async (/** @type {string} */ client) => (await app.inject({ url: '/', headers: { 'X-Client': client } })).statusCode;
     assert.deepEqual([await get('a'), await get('a'), await get('b')], [200, 429, 200]);

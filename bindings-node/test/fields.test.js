@@ -46,15 +46,15 @@ describe('request.rateLimit', () => {
     return first;
   }
 
-  it('has the time of the decision where the request is delayed', (t) => {
+  it('resetTime is that of the decision if the request is delayed', (t) => {
     assert.equal(resetTime(t, { maxDelayMs: 900 }, 2), 11_000);
   });
 
-  it('has the time of the decision where the request is refused, which may be delayed, too', (t) => {
+  it('resetTime is that of the decision if a refusal is delayed', (t) => {
     assert.equal(resetTime(t, { throttleMilliseconds: 500 }, 2), 10_500);
   });
 
-  it('has bytes that the application may change without harm', () => {
+  it('changing the bytes of key and tag does not change the bucket', () => {
     const key = Uint8Array.of(1, 2, 3);
     const source = new dthrottle.Throttle({ rate: '1/minute', burst: 10, clock: new dthrottle.ManualClock() });
     const limit = throttle({ throttle: source, tag: () => key, skipFailedRequests: true });

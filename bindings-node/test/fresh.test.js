@@ -52,7 +52,7 @@ describe('the table of an application that is started again', () => {
     return spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8', env: all, timeout: 60_000 });
   }
 
-  it('refuses a client because of an earlier process, and one warning names the table and how to clear it', () => {
+  it('a refusal caused by an earlier process emits one warning with the table and the command that clears it', () => {
     writeFileSync(join(folder, 'main.js'), PROGRAM);
     const first = run({}, 'main.js');
     assert.deepEqual([first.stdout, first.stderr], ['200 200 429\n', '']);
@@ -65,7 +65,7 @@ describe('the table of an application that is started again', () => {
     assert.match(second.stderr, /DTHROTTLE_FRESH_TABLES=1 in tests.*docs\/node\.md#dthrottle_earlier_process/);
   });
 
-  it('is empty in each process if DTHROTTLE_FRESH_TABLES is 1', () => {
+  it('the table is empty in each process if DTHROTTLE_FRESH_TABLES is 1', () => {
     writeFileSync(join(folder, 'main.js'), PROGRAM);
     for (let i = 0; i < 2; i += 1) {
       const { stdout, stderr } = run({ DTHROTTLE_FRESH_TABLES: '1' }, 'main.js');
@@ -74,17 +74,17 @@ describe('the table of an application that is started again', () => {
     assert.deepEqual(tables(), []);
   });
 
-  it('is empty in each process that sets process.env.DTHROTTLE_FRESH_TABLES itself', () => {
+  it('the table is empty in each process that sets process.env.DTHROTTLE_FRESH_TABLES', () => {
     writeFileSync(join(folder, 'main.js'), `process.env.DTHROTTLE_FRESH_TABLES = '1';\n${PROGRAM}`);
     for (let i = 0; i < 2; i += 1) assert.equal(run({}, 'main.js').stdout, '200 200 429\n');
   });
 
-  it('rejects another value of DTHROTTLE_FRESH_TABLES', () => {
+  it('another value of DTHROTTLE_FRESH_TABLES is an error', () => {
     writeFileSync(join(folder, 'main.js'), PROGRAM);
     assert.match(run({ DTHROTTLE_FRESH_TABLES: 'yes' }, 'main.js').stderr, /DTHROTTLE_FRESH_TABLES: must be 1 or 0, got "yes"/);
   });
 
-  it('lets the example test of docs/node.md pass in every run with fresh tables, and only in the first without', () => {
+  it('the example test of docs/node.md passes in every run with fresh tables, and only in the first without', () => {
     const [, code = ''] = /^```js test\n(.*?)^```$/ms.exec(PAGE) ?? [];
     const [, command = ''] = /^ *"test": "(.*)"$/m.exec(PAGE) ?? [];
     const [variable, value] = command.split(' ')[0].split('=');

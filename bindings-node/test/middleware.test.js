@@ -53,7 +53,7 @@ for (const kind of kinds) {
       }
     }
 
-    it('throttles by one line', async () => {
+    it('one line limits requests', async () => {
       const throttle = once(2);
       await using([throttle], async (web) => {
         const answers = [await web.get(), await web.get(), await web.get()];
@@ -80,7 +80,7 @@ for (const kind of kinds) {
       });
     });
 
-    it('says nothing to HEAD but the fields', async () => {
+    it('a refused HEAD request gets the fields without a body', async () => {
       await using([once()], async (web) => {
         await web.get();
         const { status, headers, body } = await web.get('/', { method: 'HEAD' });
@@ -89,7 +89,7 @@ for (const kind of kinds) {
       });
     });
 
-    it('tells clients apart by a header, or by address', async () => {
+    it('clients are identified by a header or by their address', async () => {
       await using([once(), { tag: 'header:X-Client' }], async (web) => {
         assert.deepEqual(await web.statuses(2, { headers: { 'X-Client': 'a' } }), [200, 429]);
         assert.deepEqual(await web.statuses(2, { headers: { 'X-Client': 'b' } }), [200, 429]);
@@ -103,7 +103,7 @@ for (const kind of kinds) {
       });
     });
 
-    it('believes trusted proxies', async () => {
+    it('X-Forwarded-For of trusted proxies identifies the client', async () => {
       await using([once(), { trustedProxies: ['127.0.0.1'] }], async (web) => {
         /** @param {string} text @param {string} [localAddress] */
         const from = async (text, localAddress) =>
@@ -116,7 +116,7 @@ for (const kind of kinds) {
       });
     });
 
-    it('takes functions, and promises of them', async () => {
+    it('tag, cost and skip may be functions, also asynchronous ones', async () => {
       for (const wrap of [(/** @type {Any} */ x) => x, async (/** @type {Any} */ x) => x]) {
         const throttle = once(4);
         /** @type {Any[]} */
@@ -142,7 +142,7 @@ for (const kind of kinds) {
       });
     });
 
-    it('does not fail requests when something goes wrong, and reports it once', async () => {
+    it('a failing function fails no request and is reported once', async () => {
       const fail = () => {
         throw new Error('oops');
       };
@@ -171,7 +171,7 @@ for (const kind of kinds) {
       }));
     });
 
-    it('takes costs above the burst when the bucket is full, and into debt', async () => {
+    it('a cost above the burst passes with a full bucket and leaves it in debt', async () => {
       const throttle = once(2);
       await using([throttle, { cost: () => 5 }], async (web) => {
         assert.deepEqual(await web.statuses(2), [200, 429]);
@@ -184,7 +184,7 @@ for (const kind of kinds) {
       });
     });
 
-    it('takes a cost that cannot be for 1', async () => {
+    it('an invalid cost counts as 1', async () => {
       const costs = [Infinity, 2 ** 53, 1.5, -1, NaN, '2', undefined];
       const throttle = once(costs.length);
       let asked = 0;
@@ -194,7 +194,7 @@ for (const kind of kinds) {
       }));
     });
 
-    it('answers as it is told', async () => {
+    it('status and body of a refusal follow the options', async () => {
       await using([once(), { status: 503, body: 'problem+json', headers: 'draft-6', legacyHeaders: true }], async (web) => {
         const first = await web.get();
         assert.equal(first.headers['ratelimit-remaining'], '0');
@@ -210,7 +210,7 @@ for (const kind of kinds) {
       });
     });
 
-    it('refuses nobody in dry run', async () => {
+    it('no request is refused in dry run', async () => {
       let told = 0;
       await using([once(), { dryRun: true, maxDelayMs: 1000, onRefused: () => (told += 1) }], async (web) => {
         assert.deepEqual(await web.statuses(3), [200, 200, 200]);
@@ -223,7 +223,7 @@ for (const kind of kinds) {
       });
     });
 
-    it('is only for some methods, routes, and people', async () => {
+    it('methods, routes, allow and skip select the limited requests', async () => {
       await using([once(), { methods: ['POST'], routes: ['/api/.*', /^\/l.gin$/g] }], async (web) => {
         /** @param {string} path @param {string} method */
         const twice = async (path, method) => [(await web.get(path, { method })).status, (await web.get(path, { method })).status];
@@ -248,7 +248,7 @@ for (const kind of kinds) {
       });
     });
 
-    it('knows a route in all spellings that lead to it', async () => {
+    it('routes match all spellings of a path that reach the handler', async () => {
       const lax = kind === 'Hono' ? [] : ['/login/', '/x/../login', '/login;a'];
       const lower = ['Hono', 'http'].includes(kind) ? [] : ['/LOGIN'];
       await using([once(), { routes: ['/login', '/f/[^/]+'] }], async (web) => {
@@ -261,7 +261,7 @@ for (const kind of kinds) {
       });
     });
 
-    it('counts clients that are gone before they are asked about', async () => {
+    it('a request whose connection is already closed is counted', async () => {
       let asked = 0;
       const skip = async (/** @type {Any} */ request) => {
         asked += 1;
@@ -276,7 +276,7 @@ for (const kind of kinds) {
       });
     });
 
-    it('lets go of all requests of a connection that closes', async () => {
+    it('all delayed requests of a connection end when it closes', async () => {
       const throttle = new Throttle({ rate: '1/s', table: { private: true } });
       await using([throttle, { maxDelayMs: 60_000, skipFailedRequests: true }], async (web) => {
         await leave(web.port, 12, () => web.counts.delayed === 11);
@@ -285,7 +285,7 @@ for (const kind of kinds) {
       });
     });
 
-    it('gives back failed or successful requests', async () => {
+    it('failed or successful requests are refunded', async () => {
       const throttle = once(10);
       const left = () => throttle.peek(HERE).remaining;
       await using([throttle, { skipFailedRequests: true, cost: 2 }], async (web) => {
@@ -314,7 +314,7 @@ for (const kind of kinds) {
       });
     });
 
-    it('counts requests whose client leaves before the answer', async () => {
+    it('a request whose client leaves before the response stays counted', async () => {
       for (const option of ['skipFailedRequests', 'skipSuccessfulRequests']) {
         const throttle = once(2);
         await using([throttle, { [option]: true }], async (web) => {
@@ -329,7 +329,7 @@ for (const kind of kinds) {
       }
     });
 
-    it('delays requests until their turn', async () => {
+    it('requests are delayed until their turn', async () => {
       const throttle = new Throttle({ rate: '20/s', burst: 1, table: { private: true } });
       await using([throttle, { maxDelayMs: 160 }], async (web) => {
         await web.get('/', { localAddress: '127.0.0.2' }); // nothing is slow because it is new
@@ -347,7 +347,7 @@ for (const kind of kinds) {
       });
     });
 
-    it('delays so many at once, and refuses further ones', async () => {
+    it('requests above maxDelayed are refused', async () => {
       const throttle = once();
       await using([throttle, { maxDelayMs: 60_000, maxDelayed: 1 }], async (web) => {
         assert.equal((await web.get()).status, 200);
@@ -368,7 +368,7 @@ for (const kind of kinds) {
       });
     });
 
-    it('gives back the turn of a client that goes away', async () => {
+    it('a delayed request is refunded when its client leaves', async () => {
       const throttle = once();
       await using([throttle, { maxDelayMs: 3_600_000, maxDelayed: 1 }], async (web) => {
         await web.get();
@@ -386,7 +386,7 @@ for (const kind of kinds) {
       });
     });
 
-    it('gives back the turn of a client that is gone before it waits', async () => {
+    it('a request is refunded if its client left before the delay', async () => {
       const throttle = once();
       let asked = 0;
       const tag = async (/** @type {Any} */ request) => {
@@ -403,14 +403,14 @@ for (const kind of kinds) {
       });
     });
 
-    it('delays no refusal when too many are delayed', async () => {
+    it('a refusal is sent at once if maxDelayed is reached', async () => {
       await using([once(), { throttleMilliseconds: 600_000, maxDelayed: 0 }], async (web) => {
         await web.get();
         assert.equal((await web.get('/', { signal: AbortSignal.timeout(10_000) })).status, 429);
       });
     });
 
-    it('slows refusals down', async () => {
+    it('throttleMilliseconds delays refusals', async () => {
       await using([once(), { throttleMilliseconds: 120 }], async (web) => {
         await web.get();
         const begin = performance.now();
@@ -422,7 +422,7 @@ for (const kind of kinds) {
 }
 
 describe('HTTP/2', () => {
-  it('is throttled by headers, delayed, and paid back', async () => {
+  it('HTTP/2 requests are limited, delayed and refunded', async () => {
     const { throttle } = require('../web/http.js');
     const budget = once(1);
     const options = /** @type {Any} */ ({ tag: 'header:X-Client', skipFailedRequests: true });

@@ -115,7 +115,7 @@ const BESIDE = {
 
 describe('options', () => {
   for (const [option, value, says] of WRONG) {
-    it(`${option}: ${String(value)}`, () => {
+    it(`the option ${option} rejects ${String(value)}`, () => {
       const beside = BESIDE[option] ?? { rate: '10/s' };
       assert.throws(
         () => make({ table: option === 'file' || option === 'throttle' ? undefined : false, ...beside, [option]: value }),
@@ -129,11 +129,11 @@ describe('options', () => {
     });
   }
 
-  it('are all tried', () => {
+  it('every option has a wrong value in this test', () => {
     assert.deepEqual([...new Set(WRONG.map(([option]) => option))].sort(), NAMES.sort());
   });
 
-  it('that are unknown name the one that was meant', () => {
+  it('an unknown option is an error that suggests the right name', () => {
     const near = {
       tags: 'tag', maxDealyMs: 'maxDelayMs', dryrun: 'dryRun', StatusCode: 'status', statusCode: 'status',
       message: 'body', key: 'tag', trustProxy: 'trustedProxies', ipv6Subnet: 'ipv6Prefix', standardHeaders: 'headers', store: 'table',
@@ -149,13 +149,13 @@ describe('options', () => {
     }
   });
 
-  it('that are called nothing here say what to do', () => {
+  it('an option of another library is an error that says what to do', () => {
     assert.throws(() => make({ rate: '10/s', table: false, passOnStoreError: true }), {
       message: 'passOnStoreError: unknown option; leave it out: requests always pass when the throttle fails',
     });
   });
 
-  it('must have a source, one and the same', () => {
+  it('exactly one source of the throttle is required', () => {
     for (const source of [undefined, null, true, ['10/s'], () => 5, Symbol('x')]) {
       assert.throws(() => make(source), { code: 'DTHROTTLE_CONFIG', field: 'throttle' });
     }
@@ -173,14 +173,14 @@ describe('options', () => {
     assert.throws(() => make({ domains: { a: { rate: 1 } }, domain: 'b', table: false }), { code: 'DTHROTTLE_CONFIG', field: 'domain' });
   });
 
-  it('that are undefined or null are not there', () => {
+  it('options that are undefined or null are ignored', () => {
     for (const nothing of [undefined, null]) {
       const options = Object.fromEntries(NAMES.map((/** @type {string} */ name) => [name, nothing]));
       assert.equal(make({ ...options, rate: '1/day', table: false }).domain.rules[0].limit, 1);
     }
   });
 
-  it('are named as they were given, also where the throttle has a name', () => {
+  it('an error names the option as it was given', () => {
     for (const domain of ['q', 'a.b', 'GET /login', 'ü "x\\"', 'default']) {
       assert.throws(() => make({ rate: 'x', domain, table: false }), { field: 'rate', message: /^rate: "x"/ });
       assert.throws(() => make({ rules: [{ rate: 'x' }], domain, table: false }), { field: 'rules[0].rate' });
@@ -189,7 +189,7 @@ describe('options', () => {
     assert.throws(() => make({ domains: { q: { rate: 'x' } }, domain: 'q', table: false }), { field: 'domains.q.rate' });
   });
 
-  it('allow takes names where tags are names', () => {
+  it('allow accepts names if tags are names', () => {
     const allow = ['alice', '10.0.0.0/8', '2001:db8::1', Buffer.from('bob')];
     for (const who of [{ tag: 'header:X-Client' }, { tag: () => 'alice' }, { keyGenerator: () => 'alice' }]) {
       assert.equal(make({ rate: '1/day', table: false, allow, ...who }).domain.rules[0].limit, 1);
@@ -201,7 +201,7 @@ describe('options', () => {
     }
   });
 
-  it('windowMs and limit are a rule, and that is said', async () => {
+  it('windowMs and limit make a rule and a warning', async () => {
     const clock = new ManualClock();
     const heard = await warnings(() => {
       const { domain } = make({ windowMs: 60_000, limit: 100, clock });
@@ -218,7 +218,7 @@ describe('a file', () => {
   after(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'web.toml');
 
-  it('is a source', () => {
+  it('a TOML file is a source', () => {
     writeFileSync(file, 'rate = "10/s"\n[domains.login]\nrate = "5/minute"\n');
     assert.equal(make(file, { table: false }).domain.rules[0].limit, 10);
     assert.equal(make({ file, table: false, domain: 'login' }).domain.rules[0].limit, 5);
@@ -228,7 +228,7 @@ describe('a file', () => {
     assert.throws(() => make({ file, rate: '1/s' }), { field: 'rate', message: /give it there/ });
   });
 
-  it('that is wrong is named', () => {
+  it('an error in a TOML file names the file', () => {
     writeFileSync(file, 'rate = "10/s"\nbrust = 5\n');
     assert.throws(() => make(file, { table: false }), { code: 'DTHROTTLE_CONFIG', field: 'brust', line: 2, message: /web\.toml: / });
     assert.throws(() => make(join(folder, 'none.toml')), { code: 'DTHROTTLE_FILE' });

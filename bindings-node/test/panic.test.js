@@ -18,7 +18,7 @@ const native = load(ADDON);
 const { panicHot, panicNow } = /** @type {any} */ (native);
 
 describe('panics', () => {
-  it('come out as an internal error, again and again', () => {
+  it('every panic becomes an internal error', () => {
     const dthrottle = makeApi({ ...native, allow: panicHot, check: panicHot, name: panicNow });
     const throttle = new dthrottle.Throttle('1/s');
     for (let i = 0; i < 3; i += 1) {
@@ -33,7 +33,7 @@ describe('panics', () => {
     assert.equal(throttle.peek('t').allowed, true);
   });
 
-  it('are caught at every export', () => {
+  it('every export catches panics', () => {
     const folder = join(__dirname, '../src');
     const sources = readdirSync(folder).filter((name) => name.endsWith('.rs'));
     const texts = sources.map((name) => readFileSync(join(folder, name), 'utf8')).join('');
@@ -47,12 +47,12 @@ describe('panics', () => {
     for (const line of exports) assert.match(line, /catch_unwind/);
   });
 
-  it('cannot be had from the release build', () => {
+  it('the release build has no function that panics', () => {
     const release = load(join(__dirname, `../dthrottle.${process.platform}-${process.arch}.node`));
     for (const name of ['panicNow', 'panicHot']) assert.equal(name in release, false);
   });
 
-  it('nor does misuse of the addon crash it', () => {
+  it('wrong arguments for the addon are errors and no crashes', () => {
     const words = ['t1', 'rate', 'sunlimited'];
     const handle = native.fromConfig(words, undefined);
     const clock = native.newClock();

@@ -58,7 +58,7 @@ describe('the middleware of a process', () => {
     return JSON.parse(stdout);
   }
 
-  it('have one exchange with the cluster', () => {
+  it('all middleware of a process has one exchange with the cluster', () => {
     const seen = run(`
       const rates = ['2 per 9 years', '3 per 9 years', '4 per 9 years'];
       const limits = rates.map((rate, i) => throttle(rate, { domain: 'd' + i, table, cluster }));
@@ -86,7 +86,7 @@ describe('the middleware of a process', () => {
     });
   });
 
-  it('have one of a file', () => {
+  it('all middleware with the same file has one exchange with the cluster', () => {
     const file = join(folder, 'limits.toml');
     writeFileSync(file, `
       [domains.a]
@@ -108,7 +108,7 @@ describe('the middleware of a process', () => {
     assert.deepEqual(seen, [[2, 3], 1]);
   });
 
-  it('of Fastify has one for all routes, and ends with the application', () => {
+  it('a Fastify application has one exchange for all routes, which ends with the application', () => {
     const seen = run(`
       const app = require(${JSON.stringify(require.resolve('fastify'))})();
       await app.register(require(${JSON.stringify(join(WEB, 'fastify.js'))}).throttle, { rate: '9 per 9 years', domain: 'all', table, cluster });
@@ -125,7 +125,7 @@ describe('the middleware of a process', () => {
     assert.deepEqual(seen, [[200, 429], [200, 200], [200, 429], 429, 1]);
   });
 
-  it('say the same thing once', async () => {
+  it('the same warning of several middlewares is emitted once', async () => {
     const heard = await warnings(() => {
       for (const domain of ['a', 'b', 'c']) express({ windowMs: 1000, limit: 5, table: false, domain });
       express({ windowMs: 1000, limit: 6, table: false });
@@ -134,7 +134,7 @@ describe('the middleware of a process', () => {
     assert.notEqual(heard[0].message, heard[1].message);
   });
 
-  it('delay so many requests together', async () => {
+  it('maxDelayed limits the delayed requests of all middleware together', async () => {
     const [one, two] = await Promise.all(['a', 'b'].map((domain) =>
       start('Express 5', { rate: '1 per 9 s', domain, maxDelayMs: 60_000, maxDelayed: 2, tag: () => 't', table: false })));
     try {
@@ -150,9 +150,9 @@ describe('the middleware of a process', () => {
   });
 });
 
-describe('an end', () => {
+describe('closed middleware', () => {
   for (const kind of kinds) {
-    it(`${kind}: lets all pass`, async () => {
+    it(`${kind}: closed middleware lets all requests pass`, async () => {
       const clock = new ManualClock();
       const mine = new Throttle({ rate: '1/day', clock });
       const web = await start(kind, { throttle: mine });
@@ -170,7 +170,7 @@ describe('an end', () => {
 });
 
 describe('a plain handler', () => {
-  it('gives what it gives, also when it was delayed', async () => {
+  it("a throttled plain handler returns the handler's result, also after a delay", async () => {
     /** @type {Any} */
     const make = plain;
     /** @type {Any[]} */

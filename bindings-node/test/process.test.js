@@ -46,7 +46,7 @@ const program = (code, ...flags) =>
   run(__dirname, process.execPath, ...flags, '-e', code.replaceAll('INDEX', JSON.stringify(INDEX))).trim();
 
 describe('a process', () => {
-  it('has threads with throttles of their own, and they may be ended', async () => {
+  it('threads have their own throttles and may be terminated', async () => {
     const { Throttle, ManualClock } = require('../index.js');
     const throttle = new Throttle({ rate: '100/s', clock: new ManualClock() });
     const quiet = await startWorker(false);
@@ -62,7 +62,7 @@ describe('a process', () => {
     assert.equal(throttle.check('t').remaining, 97);
   });
 
-  it('may load the addon in threads only, one after the other', () => {
+  it('a process may load the addon only in threads, one after the other', () => {
     const code = `
       const { once } = require('node:events');
       const { Worker } = require('node:worker_threads');
@@ -80,7 +80,7 @@ describe('a process', () => {
     assert.equal(program(code), '0\n0\n0');
   });
 
-  it('ends by itself, without close', () => {
+  it('a process ends by itself without close()', () => {
     const code = `
       const { ManualClock, Throttle } = require(INDEX);
       globalThis.kept = [new Throttle('1/s'), new Throttle({ rate: 1, clock: new ManualClock() })];
@@ -89,7 +89,7 @@ describe('a process', () => {
     assert.equal(program(code), 'true');
   });
 
-  it('gets back the memory of throttles that were dropped', () => {
+  it('the memory of unreachable throttles is freed', () => {
     const code = `
       const { ManualClock, Throttle } = require(INDEX);
       // In a table for a million tags, each of a few tags would be in a page of its own.
@@ -122,7 +122,7 @@ describe('a process', () => {
     assert.ok(most < 200, `${most} MB more were in use at some time`);
   });
 
-  it('is told what is missing when there is no addon', () => {
+  it('a missing addon is an error that names the file', () => {
     const code = `
       Object.defineProperty(process, 'arch', { value: 'pdp11' });
       try { require(INDEX); } catch (error) { console.log(error.message); }
@@ -134,7 +134,7 @@ describe('a process', () => {
 describe('a file', () => {
   const { Throttle } = require('../index.js');
 
-  it('is read', () => {
+  it('fromFile() reads a file', () => {
     const folder = mkdtempSync(join(tmpdir(), 'dthrottle-file-'));
     const path = join(folder, 'ünï.toml');
     writeFileSync(path, '[domains.api]\nrate = "7/s"\n');
@@ -143,7 +143,7 @@ describe('a file', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('that cannot be read', () => {
+  it('a file that cannot be read is an error', () => {
     for (const path of ['no/such/file.toml', __dirname, '', 'nul\0byte']) {
       assert.throws(() => Throttle.fromFile(path), { code: 'DTHROTTLE_FILE', name: 'DthrottleError' });
     }
@@ -152,7 +152,7 @@ describe('a file', () => {
     }
   });
 
-  it('that is wrong', () => {
+  it('an error in a file names the file and the line', () => {
     assert.throws(() => Throttle.fromFile(__filename), { code: 'DTHROTTLE_CONFIG', line: 1 });
   });
 });

@@ -45,7 +45,7 @@ function found(middleware, kind, name = 'rateLimit') {
 
 for (const name of ['express', 'express4']) {
   describe(`the property of a request of ${name}`, () => {
-    it('is that of the last throttle, also of one around the application', async () => {
+    it('rateLimit is that of the last throttle', async () => {
       const app = need(name)();
       app.use(throttle(made('5/s'), { requestPropertyName: 'around' }));
       app.get('/', (/** @type {Any} */ request, /** @type {Any} */ response) => response.json(request.around.limit));
@@ -53,7 +53,7 @@ for (const name of ['express', 'express4']) {
       await using(around, async (get) => assert.deepEqual([(await get()).body, (await get()).body], ['5', '5']));
     });
 
-    it('takes the place of what was there, for the first request as for the next', async () => {
+    it('rateLimit replaces an existing property in every request', async () => {
       const app = need(name)();
       app.use((/** @type {Any} */ request, /** @type {Any} */ _, /** @type {Any} */ next) => {
         request.there = 'theirs';
@@ -64,7 +64,7 @@ for (const name of ['express', 'express4']) {
       await using(app, async (get) => assert.deepEqual([(await get()).body, (await get()).body], ['5', '5']));
     });
 
-    it('gives way to what comes later', () => {
+    it('rateLimit may be overwritten by the application', () => {
       const { request, response } = exchange(need(name)().request);
       throttle(made('5/s'))(request, response, () => {});
       assert.equal(request.rateLimit, request.rateLimit);
@@ -78,7 +78,7 @@ for (const name of ['express', 'express4']) {
       assert.equal(request.rateLimit.limit, 7);
     });
 
-    it('is there in every kind of application that one middleware is used in', () => {
+    it('one middleware sets rateLimit in every kind of application', () => {
       const middleware = throttle(made('5/s'));
       const all = [need(name)().request, undefined, need(name)().request, undefined];
       assert.deepEqual(all.map((kind) => found(middleware, kind).remaining), [4, 3, 2, 1]);
@@ -87,7 +87,7 @@ for (const name of ['express', 'express4']) {
 }
 
 describe('the property of a request', () => {
-  it('is its own where prototypes cannot be changed', () => {
+  it('rateLimit is an own property if the prototype cannot be changed', () => {
     const top = Object.freeze(Object.create(IncomingMessage.prototype));
     const kind = Object.create(top, { app: { value: () => {} } });
     const middleware = throttle(made('5/s'));
@@ -96,7 +96,7 @@ describe('the property of a request', () => {
   });
 
   for (const kind of ['Express 5', 'Express 4', 'Fastify']) {
-    it(`${kind}: fails nobody where it cannot be`, async () => {
+    it(`${kind}: a property that cannot be set fails no request`, async () => {
       for (const name of kind === 'Express 5' ? ['ip', 'path', 'query'] : ['ip', 'protocol']) {
         for (const tag of [() => 't', async () => 't']) {
           const heard = await warnings(async () => {
@@ -111,7 +111,7 @@ describe('the property of a request', () => {
       }
     });
 
-    it(`${kind}: takes no room from those who wait where it cannot be`, async () => {
+    it(`${kind}: a property that cannot be set leaves no delayed request counted`, async () => {
       const one = new Throttle({ rate: '10/s', burst: 1, table: { private: true } });
       await warnings(async () => {
         const web = await start(kind, one, { requestPropertyName: 'ip', maxDelayMs: 1000, maxDelayed: 1 });
@@ -122,7 +122,7 @@ describe('the property of a request', () => {
     });
   }
 
-  it('leaves the methods of requests alone', async () => {
+  it('a method of requests is not overwritten', async () => {
     for (const [kind, name] of [['Express 5', 'get'], ['Express 4', 'accepts'], ['Express 5', 'app']]) {
       const heard = await warnings(async () => {
         const web = await start(kind, made('1/day'), { requestPropertyName: name });
@@ -135,7 +135,7 @@ describe('the property of a request', () => {
     }
   });
 
-  it('fails nobody where Koa has no state that can be changed', async () => {
+  it('a frozen state of Koa fails no request', async () => {
     const app = new (need('koa'))();
     const middleware = koaThrottle(made('5/s'));
     app.use((/** @type {Any} */ context, /** @type {Any} */ next) => {
@@ -149,8 +149,8 @@ describe('the property of a request', () => {
   });
 });
 
-describe('requests that wait', () => {
-  it('leave no room behind when something fails', async () => {
+describe('delayed requests', () => {
+  it('a failing delay leaves no delayed request counted', async () => {
     const one = new Throttle({ rate: '1/minute', clock: new ManualClock() });
     const options = { maxDelayMs: 3_600_000, maxDelayed: 1 };
     const web = await start('http', one, options);
@@ -163,7 +163,7 @@ describe('requests that wait', () => {
     next.close();
   });
 
-  it('have their turn also where the response is of no kind that we know', async () => {
+  it('requests are delayed also if the response is no event emitter', async () => {
     const one = new Throttle({ rate: '50/s', burst: 1, table: { private: true } });
     const middleware = throttle(one, { maxDelayMs: 1000, tag: () => 't' });
     const strange = () => ({ getHeader() {}, setHeader: () => assert.fail('broken') });
@@ -175,8 +175,8 @@ describe('requests that wait', () => {
   });
 });
 
-describe('the information', () => {
-  it('has the fields that are known, for whoever lists, copies or sends them', (t) => {
+describe('RateLimitInfo', () => {
+  it('RateLimitInfo has the own properties of express-rate-limit', (t) => {
     t.mock.method(Date, 'now', () => 1_700_000_000_000);
     const info = found(throttle(made('5/s')), need('express')().request);
     t.mock.restoreAll();
@@ -189,7 +189,7 @@ describe('the information', () => {
     assert.deepEqual([info.decision.limit, info.decision.resetAfterMs], [5, 200]);
   });
 
-  it('is the same in all frameworks', async () => {
+  it('RateLimitInfo is the same in all frameworks', async () => {
     for (const kind of kinds) {
       const web = await start(kind, made('5/s'));
       await web.get();
@@ -198,12 +198,12 @@ describe('the information', () => {
     }
   });
 
-  it('has no figures without rules', () => {
+  it('RateLimitInfo is infinite in a domain without rules', () => {
     const { limit, used, remaining } = found(throttle(new Throttle('unlimited')));
     assert.deepEqual([limit, used, remaining], [Infinity, 0, Infinity]);
   });
 
-  it('tells who was counted, and leaves nothing that can be spoiled', () => {
+  it('key and tag identify the client, and changing them changes nothing else', () => {
     const one = made('5/day');
     const middleware = throttle(one, { skipFailedRequests: true });
     const { request, response } = exchange(need('express')().request);
@@ -221,7 +221,7 @@ describe('the information', () => {
     }
   });
 
-  it('has the tag of the application as it is', () => {
+  it("tag is the application's own tag", () => {
     const bytes = Uint8Array.of(1, 2, 3, 4);
     const { key, tag } = found(throttle(made('5/s'), { tag: () => bytes }));
     assert.deepEqual([key, tag], [bytes, bytes]);
@@ -238,15 +238,15 @@ describe('the information', () => {
   });
 });
 
-describe('requests that are given back', () => {
-  it('pass also where their connection cannot be listened to', async () => {
+describe('requests that are refunded', () => {
+  it('requests with refunds pass if their connection is no event emitter', async () => {
     const middleware = throttle(made('5/s'), { skipFailedRequests: true, tag: () => 't' });
     const response = Object.assign(new EventEmitter(), { req: { socket: {} }, getHeader() {}, setHeader() {} });
     await warnings(() => assert.equal(middleware({}, response, () => 'passed'), 'passed'));
     assert.equal(middleware.counts.failed, 1);
   });
 
-  it('are not those whose client left before they were asked about', async () => {
+  it('a request whose client left before the decision is not refunded', async () => {
     const one = made('5/day');
     const { request, response } = exchange();
     const middleware = throttle(one, { skipFailedRequests: true, tag: async () => 't' });
@@ -259,7 +259,7 @@ describe('requests that are given back', () => {
 });
 
 describe('many throttles', () => {
-  it('pay one response back by one listener', async () => {
+  it('many throttles refund one response with one listener', async () => {
     const all = Array.from({ length: 12 }, () => made('5/day'));
     const { request, response } = exchange();
     const heard = await allWarnings(() => {

@@ -38,8 +38,8 @@ function begin(t, maxDelayMs = 5000, maxDelayed = 100) {
   return { delays, notes, request, tick };
 }
 
-describe('who is delayed until when', () => {
-  it('keeps the latest time, and never lowers it', (t) => {
+describe('the delays of a gatekeeper', () => {
+  it('the latest time of a client is kept and never lowered', (t) => {
     const { delays } = begin(t);
     assert.equal(delays.until('a', 0), 0);
     delays.delay('a', 1000);
@@ -50,7 +50,7 @@ describe('who is delayed until when', () => {
     assert.equal(delays.size, 0, 'what is over is forgotten');
   });
 
-  it('gives a time to one request, and the next when the master names it', (t) => {
+  it('each time is given to one request, and the next request waits for the next time', (t) => {
     const { delays, notes, request, tick } = begin(t);
     delays.delay('a', 1000);
     for (const name of ['one', 'two', 'three']) assert.ok(delays.add('a', request(name)));
@@ -68,7 +68,7 @@ describe('who is delayed until when', () => {
     assert.equal(delays.delayed, 0);
   });
 
-  it('delays nobody for longer when the master is silent', (t) => {
+  it('waiting requests pass if the master is silent', (t) => {
     const { delays, notes, request, tick } = begin(t);
     delays.delay('a', 1000);
     for (const name of ['one', 'two', 'three']) assert.ok(delays.add('a', request(name)));
@@ -77,7 +77,7 @@ describe('who is delayed until when', () => {
     assert.equal(delays.delayed, 0);
   });
 
-  it('waits a moment for a master that answers late', (t) => {
+  it('waiting requests wait for a late answer of the master', (t) => {
     const { delays, notes, request, tick } = begin(t);
     delays.delay('a', 100);
     for (const name of ['one', 'two', 'three']) assert.ok(delays.add('a', request(name)));
@@ -91,7 +91,7 @@ describe('who is delayed until when', () => {
     assert.equal(delays.delayed, 0);
   });
 
-  it('rejects what would wait too long, also when that is known later', (t) => {
+  it('a request that would wait too long is rejected, also if that is known later', (t) => {
     const { delays, notes, request, tick } = begin(t, 1500);
     delays.delay('a', 1000);
     assert.ok(delays.add('a', request('one')));
@@ -105,7 +105,7 @@ describe('who is delayed until when', () => {
     assert.deepEqual(notes.slice(2), ['four gets 2000', 'one DELAYED at 1000', 'four DELAYED at 2000']);
   });
 
-  it('rejects when too many are delayed, over all clients', (t) => {
+  it('a request is rejected if too many requests of all clients wait', (t) => {
     const { delays, request, tick } = begin(t, 5000, 2);
     delays.delay('a', 1000);
     delays.delay('b', 1000);
@@ -116,7 +116,7 @@ describe('who is delayed until when', () => {
     assert.equal(delays.delayed, 0);
   });
 
-  it('gives the turn of a client that is gone to the next', (t) => {
+  it('the turn of a client that left goes to the next request', (t) => {
     const { delays, notes, request, tick } = begin(t);
     delays.delay('a', 1000);
     const [one, two, three] = ['one', 'two', 'three'].map(request);
@@ -130,7 +130,7 @@ describe('who is delayed until when', () => {
     assert.equal(delays.delayed, 0);
   });
 
-  it('lets everything through when it is closed', (t) => {
+  it('close() lets all waiting requests pass', (t) => {
     const { delays, notes, request, tick } = begin(t);
     delays.delay('a', 1000);
     for (const name of ['one', 'two']) assert.ok(delays.add('a', request(name)));
@@ -140,7 +140,7 @@ describe('who is delayed until when', () => {
     assert.equal(notes.length, 3);
   });
 
-  it('remembers so many and no more, and whom it delays', (t) => {
+  it('the number of clients is limited, and clients with waiting requests are kept', (t) => {
     const { delays, request } = begin(t);
     delays.delay('delayed', 1000);
     assert.ok(delays.add('delayed', request('one')));
@@ -175,12 +175,12 @@ describe('options of a gatekeeper', () => {
     [{ ...good, maxDelayMS: 5 }, /^maxDelayMS: unknown option; the options are .*maxDelayMs/],
   ];
   for (const [options, message] of mistakes) {
-    it(`says what is wrong: ${message.source}`, () => {
+    it(`a wrong option is an error: ${message.source}`, () => {
       assert.throws(() => gatekeeper(options), { name: 'DthrottleError', code: 'DTHROTTLE_CONFIG', message });
     });
   }
 
-  it('says which package is missing', (t) => {
+  it('a missing zeromq package is an error that names it', (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'dthrottle-smockron-'));
     t.after(() => rmSync(folder, { recursive: true }));
     for (const part of ['smockron', 'web', 'api']) cpSync(join(__dirname, '..', part), join(folder, part), { recursive: true });
@@ -258,7 +258,7 @@ describe('tags of a gatekeeper', () => {
   /** @param {string} json */
   const path = (json) => `/?value=${encodeURIComponent(json)}`;
 
-  it('are the values that clients send, or their addresses, and the master can delay each', async (t) => {
+  it('tags are the values that clients send or their addresses, and the master can delay each', async (t) => {
     const heard = await warnings(() => withMaster(t, { tag: valueOf }, async (get, keeper, next) => {
       /** Sends requests until one is rejected. @param {string} json */
       const rejected = async (json) => {
@@ -287,7 +287,7 @@ describe('tags of a gatekeeper', () => {
     assert.match(heard[0].message, /^tag must return text .* got null; the client's address is counted/);
   });
 
-  it('are addresses if they are above 1,024 bytes, and the log text is cut there', async (t) => {
+  it('a tag above 1,024 bytes is replaced by the address, and the log text is cut', async (t) => {
     /** @type {any[]} */
     let [value, info] = ['connect', ''];
     const options = { tag: (/** @type {any} */ r) => (r.url === '/connect' ? 'connect' : value), logInfo: () => info };
@@ -315,7 +315,7 @@ describe('tags of a gatekeeper', () => {
     assert.ok(!heard[0].message.includes('xxx'), 'clients choose the text');
   });
 
-  it('share one bucket where no address is known, apart from tags that clients choose', async (t) => {
+  it('requests without a tag and an address share one bucket that no client can choose', async (t) => {
     const heard = await warnings(() => withMaster(t, { tag: valueOf }, async (_get, keeper, next) => {
       const request = { url: path('[]'), headers: {} };
       keeper(request, { end() {}, setHeader() {} }, () => {});
@@ -324,7 +324,7 @@ describe('tags of a gatekeeper', () => {
     assert.deepEqual(heard.map(({ code }) => code), ['DTHROTTLE_NO_TAG']);
   });
 
-  it('are addresses where the function throws, which is counted and reported once', async (t) => {
+  it('the address is the tag if the function throws, which is counted and reported once', async (t) => {
     const tag = (/** @type {any} */ request) => {
       if (request.url === '/connect') return 'connect';
       throw new Error('no session');

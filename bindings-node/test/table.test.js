@@ -38,7 +38,7 @@ async function warningsOf(call) {
 }
 
 describe('a table', () => {
-  it('is one where the name is one', () => {
+  it('a table is shared by throttles that use the same name', () => {
     const [one, other] = [1, 2].map(() => new Throttle({ rate: RATE, burst: 10, table: named('web') }));
     const toml = `rate = '${RATE}'\nburst = 10\ntable = { name = 'web', dir = '${folder}' }`;
     assert.equal(one.allow('t', 6), true);
@@ -49,14 +49,14 @@ describe('a table', () => {
     assert.deepEqual(files.sort(), ['api', 'web']);
   });
 
-  it('without a name is apart', () => {
+  it('a table without a name is not shared', () => {
     for (const table of [undefined, {}, { private: true }, { size: 100 }, { size: '1 MB' }]) {
       const [one, other] = [1, 2].map(() => new Throttle({ rate: RATE, table }));
       assert.deepEqual([one.allow('t'), other.allow('t'), one.allow('t')], [true, true, false]);
     }
   });
 
-  it('is shared by threads and processes that give its name', async () => {
+  it('a table is shared by threads and processes that use its name', async () => {
     const table = named('crowd');
     const code = `
       const { Throttle } = require(${JSON.stringify(INDEX)});
@@ -72,13 +72,13 @@ describe('a table', () => {
     assert.deepEqual(taken, [400, 400, 200]);
   });
 
-  it('with a clock moved by hand has no name', () => {
+  it('a named table with a manual clock is an error', () => {
     const options = { rate: 1, table: named('clock'), clock: new ManualClock() };
     assert.throws(() => new Throttle(options), { code: 'DTHROTTLE_CONFIG', field: 'table' });
     assert.ok(!readdirSync(folder).some((name) => name.endsWith('clock')));
   });
 
-  it('that cannot be shared is one warning, and works', async () => {
+  it('a table that cannot be shared emits one warning and works', async () => {
     const dir = join(folder, 'missing');
     const toml = `rate = '${RATE}'\ntable = { name = 'web', dir = '${dir}' }`;
     const own = join(folder, 'own');
@@ -101,7 +101,7 @@ describe('a table', () => {
     rmSync(own, { recursive: true });
   });
 
-  it('of another size than asked for is one warning', async () => {
+  it('a table with another size than requested emits one warning', async () => {
     const open = (/** @type {number} */ size) =>
       new Throttle({ rate: RATE, table: { ...named('size'), size } });
     assert.deepEqual(await warningsOf(() => open(1000)), []);
@@ -111,7 +111,7 @@ describe('a table', () => {
   });
 
   const skip = process.geteuid?.() === 0 ? false : 'only root can be another user';
-  it("that cannot be used because of another user's file names it, its owner and the setting", { skip }, () => {
+  it("an error about another user's table names the file, its owner and the setting", { skip }, () => {
     const dir = mkdtempSync('/dev/shm/dthrottle-test-');
     chmodSync(dir, 0o1777);
     const file = join(dir, 'dthrottle-0-web');
@@ -126,7 +126,7 @@ describe('a table', () => {
 });
 
 describe('a secret', () => {
-  it('that every user can read is one warning', async () => {
+  it('a secret that every user can read emits one warning', async () => {
     const file = join(folder, 'secret');
     writeFileSync(file, 'sixteen bytes and more');
     const cluster = { name: 'web', listen: '127.0.0.1:0', secret: { file } };

@@ -45,14 +45,14 @@ const OTHERS = [
 ];
 
 describe('values of tags', () => {
-  it('can be text, bytes and whole numbers', () => {
+  it('text, bytes and whole numbers are tags', () => {
     for (const { json, tag } of vectors.usable) assert.equal(toTag(JSON.parse(json)), tag, json);
     assert.deepEqual([toTag(7n), toTag(2n ** 70n), toTag(-0)], ['7', String(2n ** 70n), '0']);
     const bytes = Buffer.from('x');
     assert.equal(toTag(bytes), bytes);
   });
 
-  it('can be nothing else', () => {
+  it('other values are no tags', () => {
     for (const { json, why } of vectors.unusable) assert.equal(toTag(JSON.parse(json)), null, `${json}: ${why}`);
     for (const [name, value] of OTHERS) assert.equal(toTag(value), null, name);
   });
@@ -75,7 +75,7 @@ for (const kind of kinds) {
       }
     }
 
-    it('are the values that clients send, or their addresses', async () => {
+    it('tags are the values that clients send, or their addresses if unusable', async () => {
       for (const wrap of [(/** @type {Any} */ value) => value, async (/** @type {Any} */ value) => value]) {
         const throttle = once();
         const heard = await warnings(() => serving(throttle, { tag: (/** @type {Any} */ r) => wrap(valueOf(r)) }, async (web) => {
@@ -101,7 +101,7 @@ for (const kind of kinds) {
       }
     });
 
-    it('are addresses where functions return what cannot be a tag', async () => {
+    it('the address is the tag if a function returns an unusable value', async () => {
       for (const [name, value] of OTHERS) {
         await warnings(() => serving(once(), { tag: () => value }, async (web) => {
           assert.deepEqual(await web.statuses(2), [200, 429], name);
@@ -110,7 +110,7 @@ for (const kind of kinds) {
       }
     });
 
-    it('are no way around `allow` and `skip`, which exempt requests', async () => {
+    it('unusable tags are limited, except for requests that allow and skip exempt', async () => {
       const options = { tag: valueOf, allow: ['alice'], skip: (/** @type {Any} */ r) => urlOf(r).includes('health') };
       await warnings(() => serving(once(), options, async (web) => {
         /** @param {string} json @param {string} [more] */
@@ -135,7 +135,7 @@ describe('a limit for a value that a client sends', () => {
   const form = { method: 'POST', headers: { 'Content-Type': 'application/x-www-form-urlencoded' } };
 
   for (const name of ['express', 'express4']) {
-    it(`holds in ${name}, with email[]= in a form`, async () => {
+    it(`the limit holds in ${name} with email[]= in a form`, async () => {
       const express = need(name);
       const { throttle } = require('../web/express.js');
       const app = express();
@@ -151,7 +151,7 @@ describe('a limit for a value that a client sends', () => {
     });
   }
 
-  it('holds in Fastify and Koa, with a parameter that is given twice', async () => {
+  it('the limit holds in Fastify and Koa with a parameter that is given twice', async () => {
     const app = need('fastify')();
     await app.register(require('../web/fastify.js').throttle, { rate: '2 per 9 years', table: false, tag: (/** @type {Any} */ q) => q.query.user });
     app.get('/', async () => 'hello');
@@ -171,7 +171,7 @@ describe('a limit for a value that a client sends', () => {
     await app.close();
   });
 
-  it('holds on a Unix socket, where no address is known', async () => {
+  it('the limit holds on a Unix socket, where no address is known', async () => {
     const { throttle } = require('../web/http.js');
     for (const tag of ['header:X-Client', (/** @type {Any} */ request) => request.headers['x-client']]) {
       const path = join(tmpdir(), `dthrottle-tags-${process.pid}.sock`);

@@ -49,7 +49,7 @@ function answering(app) {
 
 const forwarded = { headers: { 'X-Forwarded-For': '203.0.113.7' } };
 
-describe('misuse', () => {
+describe('reports of misuse', () => {
   for (const name of ['express', 'express4']) {
     /** @param {Any} trust @param {Any[]} middleware */
     const app = (trust, ...middleware) => {
@@ -59,7 +59,7 @@ describe('misuse', () => {
       return answering(made);
     };
 
-    it(`${name}: everyone is trusted`, async () => {
+    it(`${name}: trust proxy "true" is reported`, async () => {
       assert.deepEqual(await codes(app(true, make(many())), forwarded), ['DTHROTTLE_TRUST_PROXY']);
       assert.deepEqual(await codes(app(true, make(many(), { validate: false })), forwarded), []);
       assert.deepEqual(await codes(app(true, make(many(), { validate: { trustProxy: false } })), forwarded), []);
@@ -68,18 +68,18 @@ describe('misuse', () => {
       assert.deepEqual(await codes(app(1, make(many())), forwarded), []);
     });
 
-    it(`${name}: who is trusted is the client's proxy`, async () => {
+    it(`${name}: a trusted proxy is not reported`, async () => {
       const throttled = make(new Throttle({ rate: '1/day', clock: new ManualClock() }));
       await assert.rejects(codes(app('loopback', throttled), forwarded), /429 !== 200/);
       assert.equal(throttled.domain.peek(Buffer.from([203, 0, 113, 7])).remaining, 0);
     });
 
-    it(`${name}: nobody is trusted, but there is a proxy`, async () => {
+    it(`${name}: X-Forwarded-For from an untrusted proxy is reported`, async () => {
       assert.deepEqual(await codes(app(undefined, make(many())), forwarded), ['DTHROTTLE_FORWARDED']);
       assert.deepEqual(await codes(app(undefined, make(many()))), []);
     });
 
-    it(`${name}: a request is counted twice`, async () => {
+    it(`${name}: a request that is counted twice is reported`, async () => {
       const one = many();
       const middleware = make(one);
       assert.deepEqual(await codes(app(undefined, middleware, middleware)), ['DTHROTTLE_DOUBLE_COUNT']);
@@ -89,7 +89,7 @@ describe('misuse', () => {
       assert.deepEqual(await codes(app(undefined, make(one), make({ rate: '5/s', domain: 'x', clock: new ManualClock() }))), []);
     });
 
-    it(`${name}: made for every request`, async () => {
+    it(`${name}: a middleware made for every request is reported once`, async () => {
       const made = need(name)();
       made.use((/** @type {Any} */ request, /** @type {Any} */ response, /** @type {Any} */ next) => make(many())(request, response, next));
       assert.deepEqual(await codes(answering(made)), ['DTHROTTLE_CREATED_IN_HANDLER']);
@@ -124,13 +124,13 @@ describe('misuse', () => {
     }
   });
 
-  it('an IPv6 address is the tag', async () => {
+  it('an IPv6 address as a tag is reported', async () => {
     const app = answering(need('express')().use(make(many(), { keyGenerator: () => '2001:db8::1' })));
     assert.deepEqual(await codes(app), ['DTHROTTLE_IPV6_TAG']);
     assert.deepEqual(await codes(answering(need('express')().use(make(many(), { tag: () => 'a:b:c' })))), []);
   });
 
-  it('Koa and Fastify trust everyone', async () => {
+  it('Koa and Fastify that trust every proxy are reported', async () => {
     const koa = new (need('koa'))({ proxy: true });
     koa.use(need('../web/koa.js').throttle(many()));
     koa.use((/** @type {Any} */ context) => (context.body = ''));
@@ -148,7 +148,7 @@ describe('misuse', () => {
     }
   });
 
-  it('is not seen where there is none', async () => {
+  it('correct use emits no warning', async () => {
     for (const kind of kinds) {
       const heard = await warnings(async () => {
         const web = await start(kind, { rate: '10/s', table: false, maxDelayMs: 10, skipFailedRequests: true });
@@ -159,7 +159,7 @@ describe('misuse', () => {
     }
   });
 
-  it('has a section in docs/node.md for every code that core or the package reports', () => {
+  it('docs/node.md has a section for every code that core or the package reports', () => {
     const page = readFileSync(join(__dirname, '../../docs/node.md'), 'utf8');
     const folder = join(__dirname, '../../core/src/web');
     const sources = readdirSync(folder).filter((name) => name.endsWith('.rs')).map((name) => readFileSync(join(folder, name), 'utf8'));

@@ -6,7 +6,7 @@ const { it } = require('node:test');
 
 const { sameDecision, testVectors } = require('./shared/vectors.js');
 
-it('the comparison notices what is wrong', () => {
+it('the comparison of vectors reports wrong values', () => {
   const decision = { allowed: true, limit: Infinity, retryAfterMs: 1 };
   sameDecision(decision, { allowed: true, limit: 'unlimited', retry_after_ns: 1_000_002 });
   for (const wrong of [{ allowed: false }, { limit: 5 }, { retry_after_ns: 1_000_003 }]) {

@@ -75,7 +75,7 @@ describe('the build for the web in Chromium', { timeout: 120_000 }, () => {
   });
 
   for (const [name, path] of [['its own files', '/program.js'], ['a bundle of esbuild', '/bundle/program.js']]) {
-    it(`limits a tag when loaded from ${name}`, async () => {
+    it(`the package limits a tag when loaded from ${name}`, async () => {
       const page = await browser.newPage();
       const problems = [];
       page.on('console', (message) => ['error', 'warning'].includes(message.type()) && problems.push(message.text()));

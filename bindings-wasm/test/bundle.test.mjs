@@ -27,7 +27,7 @@ describe('a bundle of esbuild for Node', () => {
 
   for (const [way, code] of Object.entries(PROGRAMS)) {
     for (const format of ['esm', 'cjs']) {
-      it(`runs from an empty folder as ${format} if the program uses ${way}`, () => {
+      it(`a bundle as ${format} runs in an empty folder if the program uses ${way}`, () => {
         const main = join(folder, `${way}.js`);
         writeFileSync(main, code);
         const empty = mkdtempSync(join(folder, 'out-'));

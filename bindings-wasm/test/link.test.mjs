@@ -32,7 +32,7 @@ const sum = (net, name) =>
   net.nodes.reduce((all, { throttle }) => all + throttle.clusterStats().counts[name], 0);
 
 describe('busy throttles with links', () => {
-  it('slow down when another is told busy, unless they do not want to hear of it', () => {
+  it('linked busy throttles slow down after a busy response of a peer, unless they opt out', () => {
     const net = new Net(5);
     for (const build of [dthrottle, web, dthrottle]) net.startBusy(build);
     net.startBusy(web, { busy: false });
@@ -49,13 +49,13 @@ describe('busy throttles with links', () => {
     assert.deepEqual([two, one, off].map((busy) => busy.stats().remoteBusy), [1, 0, 0]);
   });
 
-  it('have no link when they are closed', () => {
+  it('a closed busy throttle cannot have a link', () => {
     const busy = new dthrottle.BusyThrottle({ cluster: { name: 'test' } });
     busy.close();
     assert.throws(() => busy.link({ address: '10.0.0.1:1' }), { code: 'DTHROTTLE_CLOSED' });
   });
 
-  it('have a cluster, or no link', () => {
+  it('a busy throttle without a cluster cannot have a link', () => {
     assert.throws(
       () => new dthrottle.BusyThrottle().link({ address: '10.0.0.1:1' }),
       { code: 'DTHROTTLE_ARGUMENT', message: /the option cluster/ },
@@ -64,7 +64,7 @@ describe('busy throttles with links', () => {
 });
 
 describe('nodes with links', () => {
-  it('agree on a balance, whatever is lost or comes twice', () => {
+  it('linked nodes agree on a balance despite lost and duplicate datagrams', () => {
     const net = netOf(4, (one) => Object.assign(one, { loss: 0.1, twice: 0.25 }));
     const random = numbersFrom(3);
     let used = 0;
@@ -85,7 +85,7 @@ describe('nodes with links', () => {
     assert.equal(sum(net, 'droppedMalformed') + sum(net, 'droppedAuth'), 0);
   });
 
-  it('do not agree when nothing is carried', () => {
+  it('linked nodes do not agree if no datagrams are carried', () => {
     const net = netOf(2);
     net.loss = 1;
     assert.equal(net.nodes[0].throttle.allow('tag'), true);
@@ -93,7 +93,7 @@ describe('nodes with links', () => {
     assert.deepEqual(balances(net, 'tag'), [999, 1000]);
   });
 
-  it('start with the buckets of the others', () => {
+  it('a linked node starts with the buckets of its peers', () => {
     const net = netOf(2);
     assert.equal(net.nodes[0].throttle.allow('tag', 800), true);
     net.run(1000);
@@ -103,7 +103,7 @@ describe('nodes with links', () => {
     assert.ok(kinds(late.events).includes('warm_start'));
   });
 
-  it('tell what happened, as the throttle does', () => {
+  it('poll() returns the same events as the throttle', () => {
     const net = netOf(3);
     for (const { throttle, events } of net.nodes) {
       const plain = (list) => list.map(({ number, kind, node, value }) => ({ number, kind, node, value }));
@@ -118,7 +118,7 @@ describe('nodes with links', () => {
     assert.ok(peers.some((peer) => peer.address === other.address && peer.ageMs < 5000));
   });
 
-  it('say goodbye, with what was not reported yet', () => {
+  it('leave() sends unreported units and a goodbye', () => {
     const net = netOf(2);
     const [one, two] = net.nodes;
     assert.equal(two.throttle.allow('tag', 5), true);
@@ -133,7 +133,7 @@ describe('nodes with links', () => {
     assert.equal(two.throttle.peek('tag').balance, 995, 'it hears nothing any more');
   });
 
-  it('have one link, the newest', () => {
+  it('only the newest link of a throttle works', () => {
     const net = netOf(2);
     const [one, two] = net.nodes;
     const { link: old } = two;
@@ -159,7 +159,7 @@ describe('nodes with links', () => {
     assert.ok(BigInt(`0x${two.throttle.clusterStats().incarnation}`) > BigInt(Date.now() - 86_400_000) << 20n);
   });
 
-  it('use the group that they are told of', () => {
+  it('a node with multicast sends to the group', () => {
     const cluster = { name: 'test', secret: 'sixteen bytes or more', multicast: '239.73.73.73:7373' };
     const throttle = new dthrottle.Throttle({ rate: 1, cluster });
     const link = throttle.link({ address: '10.0.0.1:7373' });
@@ -169,7 +169,7 @@ describe('nodes with links', () => {
     assert.ok(datagram instanceof Uint8Array && datagram.length > 0);
   });
 
-  it('count what nobody will hear about', () => {
+  it('unreported units are counted', () => {
     const clock = new dthrottle.ManualClock(1000);
     const throttle = new dthrottle.Throttle({ rate: '1/s', cluster: { name: 'test' }, clock });
     throttle.link({ address: '127.0.0.1:7373' });
@@ -186,7 +186,7 @@ for (const [label, { DthrottleError, ManualClock, Throttle }] of Object.entries(
     const open = () =>
       new Throttle({ rate: 1, cluster: { name: 'test' }, clock: new ManualClock(1000) });
 
-    it('refuses what is wrong', () => {
+    it('wrong arguments of a link are errors', () => {
       const throttle = open();
       const bad = ['', '10.0.0.1', 'localhost:7373', '10.0.0.1:0', '0.0.0.0:7373', 'fd00::1:7373', `x${'y'.repeat(999)}`];
       for (const wrong of [...bad, undefined, null, 5, {}]) {
@@ -216,7 +216,7 @@ for (const [label, { DthrottleError, ManualClock, Throttle }] of Object.entries(
       assert.throws(() => throttle.link({ address }), vectors.failsWith({ DthrottleError }, 'closed'));
     });
 
-    it('counts datagrams that are none', () => {
+    it('invalid datagrams are counted', () => {
       const throttle = open();
       const link = throttle.link({ address: '[fd00::1]:7373' });
       for (const datagram of [[], [1, 2, 3], new Array(5000).fill(7), new Array(200).fill(0)]) {
@@ -228,7 +228,7 @@ for (const [label, { DthrottleError, ManualClock, Throttle }] of Object.entries(
       assert.ok(link.poll().timeoutMs <= 10);
     });
 
-    it('does the same with the same seed', () => {
+    it('links with the same seed send the same datagrams', () => {
       const first = (seed) => {
         const link = open().link({ address, seed, incarnation: 5n });
         link.join(['10.0.0.2:7373', '[fd00::2]:7373']);
@@ -242,7 +242,7 @@ for (const [label, { DthrottleError, ManualClock, Throttle }] of Object.entries(
       assert.notEqual(first(undefined), first(undefined));
     });
 
-    it('goes by the clock of its throttle', () => {
+    it('a link uses the clock of its throttle', () => {
       let now = 1000;
       const throttle = new Throttle({ rate: 1, cluster: { name: 'test' }, clock: () => now });
       const link = throttle.link({ address, seed: 1n });
@@ -302,7 +302,7 @@ async function until(what, done) {
 }
 
 describe('a link over a socket', () => {
-  it('is a node beside native ones', async (t) => {
+  it('a link over a socket exchanges with native nodes', async (t) => {
     const sockets = [createSocket('udp4'), createSocket('udp4')];
     for (const socket of sockets) await once(socket.bind(0, '127.0.0.1'), 'listening');
     const [ours, free] = sockets.map((socket) => `127.0.0.1:${socket.address().port}`);

@@ -37,7 +37,7 @@ describe('the build for the web', () => {
     const works = () => console.log(new Throttle({ rate: 1, clock: new ManualClock() }).allow('t'));
   `;
 
-  it('says that it is not loaded yet', () => {
+  it('a call before init() is an error that says so', () => {
     const code = `${HEAD}
       for (const make of [() => new Throttle('1/s'), () => new ManualClock(), () => Throttle.fromToml('')]) {
         try { make(); } catch (error) { console.log(error.code, error.message); }
@@ -49,17 +49,17 @@ describe('the build for the web', () => {
     assert.equal(program(code), [message, message, message, 'true'].join('\n'));
   });
 
-  it('is loaded from bytes, once or more often', () => {
+  it('init() loads the module from bytes, once or several times', () => {
     const code = `${HEAD} await init(readFileSync(file)); works(); await init(); works();`;
     assert.equal(program(code), 'true\ntrue');
   });
 
-  it('is loaded from a module', () => {
+  it('init() accepts a WebAssembly.Module', () => {
     const code = `${HEAD} await init(await WebAssembly.compile(readFileSync(file))); works();`;
     assert.equal(program(code), 'true');
   });
 
-  it('is loaded from an address, or a response', () => {
+  it('init() accepts an address or a Response', () => {
     const code = `${HEAD}
       const server = createServer((request, response) => {
         response.setHeader('content-type', 'application/wasm').end(readFileSync(file));
@@ -76,7 +76,7 @@ describe('the build for the web', () => {
     }
   });
 
-  it('is loaded from beside the script', () => {
+  it('init() loads the file beside the script', () => {
     const code = `${HEAD}
       globalThis.fetch = async (url) => {
         console.log(new URL(url).pathname.endsWith('/pkg/web/dthrottle_bg.wasm'));
@@ -88,7 +88,7 @@ describe('the build for the web', () => {
     assert.equal(program(code), 'true\ntrue');
   });
 
-  it('that cannot be loaded can be loaded again', () => {
+  it('init() can be called again after a failure', () => {
     const code = `${HEAD}
       for (const wrong of [new Uint8Array(3), 'http://127.0.0.1:1/', 5]) {
         await init(wrong).then(() => console.log('loaded'), (error) => console.log(error instanceof Error));
@@ -99,7 +99,7 @@ describe('the build for the web', () => {
     assert.equal(program(code), 'true\ntrue\ntrue\ntrue');
   });
 
-  it('may be loaded twice at once', () => {
+  it('init() can be called twice at once', () => {
     const code = `${HEAD}
       await Promise.all([init(readFileSync(file)), init(readFileSync(file))]);
       works();
@@ -107,7 +107,7 @@ describe('the build for the web', () => {
     assert.equal(program(code), 'true');
   });
 
-  it('never says that a wrong module is loaded', () => {
+  it('init() rejects a wrong module', () => {
     const code = `${HEAD}
       const empty = new WebAssembly.Module(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
       for (const wrong of [empty, undefined, new Uint8Array(3)]) {
@@ -117,7 +117,7 @@ describe('the build for the web', () => {
     assert.equal(program(code), 'true\ntrue\ntrue');
   });
 
-  it('runs without anything that only Node has', () => {
+  it('the build for the web runs without globals of Node', () => {
     const code = `
       import { readFileSync } from 'node:fs';
       const bytes = readFileSync('./web/dthrottle_bg.wasm');
@@ -135,12 +135,12 @@ describe('the build for the web', () => {
 
 for (const [label, dthrottle] of Object.entries(both)) {
   describe(`WebAssembly, ${label}`, () => {
-    it('has the names that Node has, and init', () => {
+    it('the package exports the names of the Node package and init', () => {
       const names = [...Object.keys(require('../../bindings-node/api/index.js').makeApi({})), 'init'];
       assert.deepEqual(Object.keys(dthrottle).filter((name) => name !== 'default').sort(), names.sort());
     });
 
-    it('has no files', () => {
+    it('fromFile() is an error', () => {
       assert.throws(() => dthrottle.Throttle.fromFile('dthrottle.toml'), {
         name: 'DthrottleError',
         code: 'DTHROTTLE_FILE',
@@ -148,7 +148,7 @@ for (const [label, dthrottle] of Object.entries(both)) {
       });
     });
 
-    it('answers rightly while its memory grows', () => {
+    it('decisions are right while the memory grows', () => {
       const clock = new dthrottle.ManualClock();
       const throttle = new dthrottle.Throttle({ rate: 10, clock, table: { size: 400_000 } });
       for (let i = 0; i < 200_000; i += 1) assert.equal(throttle.check(`tag ${i}`, 3).balance, 7);
@@ -159,7 +159,7 @@ for (const [label, dthrottle] of Object.entries(both)) {
       assert.equal(buckets + evicted, 200_001);
     });
 
-    it('counts tags under a key that others do not have', () => {
+    it('each throttle has its own random fingerprint key', () => {
       const { getRandomValues } = crypto;
       let asked = 0;
       crypto.getRandomValues = (array) => {
@@ -178,7 +178,7 @@ for (const [label, dthrottle] of Object.entries(both)) {
 }
 
 describe('a trap', () => {
-  it('before anything was changed is an internal error, and others go on', () => {
+  it('a trap is an internal error, and other throttles keep working', () => {
     const { makeApi } = require('../pkg/node/api/index.js');
     const { adapt } = require('../pkg/node/adapt.js');
     const native = adapt(require('../pkg/node/dthrottle.js'));
@@ -202,7 +202,7 @@ describe('a trap', () => {
 });
 
 describe('the memory of the module', () => {
-  it('is used again when throttles were dropped', () => {
+  it('the memory of unreachable throttles is used again', () => {
     const code = `
       import { createRequire } from 'node:module';
       const require = createRequire(process.cwd() + '/');
@@ -229,7 +229,7 @@ describe('the memory of the module', () => {
     assert.ok(grown < 30, `the memory grew by ${grown} MB`);
   });
 
-  it('and the module itself are small', (t) => {
+  it('the memory and the module are small', (t) => {
     const { size } = statSync(join(PACKAGE, 'web/dthrottle_bg.wasm'));
     t.diagnostic(`dthrottle_bg.wasm has ${size} bytes`);
     // What it has, and 5 %. The policy of HTTP middleware is 8 % of the code, as is TOML with the reader of

@@ -13,7 +13,7 @@ describe('node:cluster', { concurrency: 2 }, () => {
   after(() => place.end());
 
   for (const framework of ['express', 'express4', 'fastify', 'koa', 'hono', 'http']) {
-    it(`${framework}: a burst is exact`, async () => {
+    it(`${framework}: node:cluster admits exactly the burst`, async () => {
       const folder = place.folder();
       const options = { rate: '1 per 100 years', burst: 60, tag: 'header:X-Client' };
       const server = await place.node(folder, options, { framework });
@@ -28,14 +28,14 @@ describe('node:cluster', { concurrency: 2 }, () => {
     });
   }
 
-  it('with private tables counts each for itself', async () => {
+  it('workers with private tables count for themselves', async () => {
     const options = { rate: '1 per 100 years', burst: 20, tag: 'header:X-Client', table: false };
     const server = await place.node(place.folder(), options);
     const { statuses, processes } = await burst(server.port, 120);
     assert.ok(statuses[200] > 20 && statuses[200] <= 20 * processes.size, JSON.stringify(statuses));
   });
 
-  it('has a table for each application, and no more', async () => {
+  it('each application makes exactly one table', async () => {
     const folders = [place.folder(), place.folder()];
     const options = { rate: '1 per 100 years', burst: 10 };
     const servers = await Promise.all(folders.map((folder) => place.node(folder, options, { workers: 2 })));

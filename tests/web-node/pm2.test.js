@@ -51,7 +51,7 @@ describe('PM2', () => {
     return assert.fail('the workers do not answer');
   }
 
-  it('in cluster mode: a burst is exact, and a reload forgets nobody', async () => {
+  it('PM2 in cluster mode admits exactly the burst, and a reload keeps the buckets', async () => {
     const folder = place.folder();
     const port = await freePort();
     Object.assign(environment, { PORT: String(port), OPTIONS });
@@ -67,7 +67,7 @@ describe('PM2', () => {
     assert.equal(tables(folder), 1);
   });
 
-  it('in fork mode: a burst over all instances is exact', async () => {
+  it('PM2 in fork mode admits exactly the burst over all instances', async () => {
     const folder = place.folder();
     const ports = await Promise.all(Array.from({ length: 4 }, freePort));
     const env = { PORT: ports.join(' '), OPTIONS };

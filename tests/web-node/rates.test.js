@@ -66,7 +66,7 @@ describe('several servers', { concurrency: true }, () => {
     assert.ok(Math.abs(passed / bucket - 1) < 0.02, `${passed} passed; one bucket gives ${bucket}`);
   }
 
-  it('one with four workers holds to the rate', async () => {
+  it('a server with four workers keeps to the rate', async () => {
     const server = await started(() => place.node(place.folder(), { rate: `${RATE}/s`, tag: 'header:X-Client' }));
     const [seen] = await load([server.port], 14);
     const times = seen.allowedAt.filter((time) => time > seen.emptyAt);
@@ -77,14 +77,14 @@ describe('several servers', { concurrency: true }, () => {
     assert.ok(Math.abs(times.length / seconds / RATE - 1) < 0.02, `${times.length / seconds} a second`);
   });
 
-  it('in Node are two nodes of one bucket', async () => {
+  it('two servers in Node share one bucket as nodes', async () => {
     const configs = await twoNodes();
     const servers = await started(() => Promise.all(configs.map((cluster) =>
       place.node(place.folder(), { rate: `${RATE}/s`, burst: BURST, cluster, ...HERE }))));
     await areOneBucket(servers.map(({ port }) => port));
   });
 
-  it('in Node and Python are two nodes of one bucket', async () => {
+  it('servers in Node and Python share one bucket as nodes', async () => {
     const [here, there] = await twoNodes();
     const servers = await started(() => Promise.all([
       place.node(place.folder(), { rate: `${RATE}/s`, burst: BURST, cluster: here, ...HERE }),
@@ -93,7 +93,7 @@ describe('several servers', { concurrency: true }, () => {
     await areOneBucket(servers.map(({ port }) => port));
   });
 
-  it('in Node and Python share a named table, exactly', async () => {
+  it('servers in Node and Python share a named table exactly', async () => {
     const shared = { rate: '1 per 100 years', burst: 100, table: { name: 'shared', dir: tables, size: 1000 } };
     const servers = await started(() => Promise.all([
       place.node(place.folder(), { ...shared, ...HERE }),
@@ -105,7 +105,7 @@ describe('several servers', { concurrency: true }, () => {
     for (const { processes } of seen) assert.ok(processes.size > 1);
   });
 
-  it('that know nothing of each other are two buckets', async () => {
+  it('unconnected servers have separate buckets', async () => {
     const servers = await started(() => Promise.all([1, 2].map(() =>
       place.node(place.folder(), { rate: `${RATE}/s`, burst: BURST, ...HERE }, { workers: 2 }))));
     const seen = await load(servers.map(({ port }) => port), 4, 'client', PATH);

@@ -22,7 +22,7 @@ function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
   };
 
   describe(`${label}: busy throttle`, () => {
-    it('halves on busy answers, and others go on', () => {
+    it('a busy response halves the limit of its service only', () => {
       const clock = new ManualClock();
       const busy = new BusyThrottle({ clock });
       for (const name of ['a', 'b']) {
@@ -35,7 +35,7 @@ function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
       assert.equal(busy.limit('a'), Infinity);
     });
 
-    it('keeps to a pause, and says how long to wait', () => {
+    it('a busy throttle sends nothing during a pause and returns the time to wait', () => {
       const clock = new ManualClock();
       const busy = new BusyThrottle({ clock });
       assert.deepEqual(busy.turn('a'), { allowed: true, waitMs: 0, limit: Infinity });
@@ -52,7 +52,7 @@ function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
       assert.equal(busy.limit('a'), Infinity);
     });
 
-    it('takes the time as an argument, also when it goes backwards', () => {
+    it('a busy throttle accepts the time as an argument, even if it goes back', () => {
       const busy = new BusyThrottle({ clock: new ManualClock() });
       busy.onBusy('a', 10_000, 100_000);
       assert(!busy.shouldSend('a', 109_999));
@@ -60,7 +60,7 @@ function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
       assert(busy.turn('a', 5).waitMs <= 3_600_000);
     });
 
-    it('has the mode of the document', () => {
+    it('the mode "document" follows the arithmetic of the document', () => {
       const clock = new ManualClock();
       const busy = new BusyThrottle({ mode: 'document', clock });
       for (let i = 0; i < 3000; i += 1) {
@@ -73,7 +73,7 @@ function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
       assert.equal(passed, 38);
     });
 
-    it('remembers a thousand services of many', () => {
+    it('a busy throttle keeps a thousand of many services', () => {
       const busy = new BusyThrottle({ clock: new ManualClock() });
       busy.onBusy('kept', 60_000);
       for (let i = 0; i < 50_000; i += 1) assert(busy.shouldSend(`s${i}`));
@@ -81,7 +81,7 @@ function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
       assert(!busy.shouldSend('kept'));
     });
 
-    it('says what is wrong with an argument', () => {
+    it('a wrong argument of a busy throttle is an error that names it', () => {
       const busy = new BusyThrottle({ clock: new ManualClock() });
       const argument = 'DTHROTTLE_ARGUMENT';
       for (const now of [-1, NaN, Infinity, 1e300]) {
@@ -99,7 +99,7 @@ function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
       assert(busy.shouldSend('a'));
     });
 
-    it('has an end, after which it answers nothing', () => {
+    it('a closed busy throttle throws on every call', () => {
       const busy = new BusyThrottle();
       assert(busy.shouldSend('a'));
       assert.equal(busy.close(), undefined);
@@ -119,7 +119,7 @@ function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
       assert.equal(busy.stats().sent, 1);
     });
 
-    it('says what is wrong with an option', () => {
+    it('a wrong option of a busy throttle is an error that names it', () => {
       const config = 'DTHROTTLE_CONFIG';
       /** @type {[any, RegExp][]} */
       const wrongs = [

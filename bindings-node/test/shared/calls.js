@@ -37,7 +37,7 @@ function testCalls(label, dthrottle) {
       });
     });
 
-    it('records have every field of the list', () => {
+    it('decisions and statistics have every field of records.json', () => {
       const throttle = open();
       const keys = (/** @type {object} */ record) => Object.keys(record);
       assert.deepEqual(keys(throttle.check('t')), records.Decision.js);
@@ -45,14 +45,14 @@ function testCalls(label, dthrottle) {
       assert.deepEqual(keys(new dthrottle.BusyThrottle().stats()), records.BusyStats.js);
     });
 
-    it('decisions do not change afterwards', () => {
+    it('a decision does not change after later checks', () => {
       const throttle = open();
       const first = throttle.check('t');
       throttle.check('t', 5);
       assert.equal(first.remaining, 9);
     });
 
-    it('a check takes a cost or options', () => {
+    it('check accepts a cost or options', () => {
       const throttle = open();
       assert.equal(throttle.check('t').remaining, 9);
       assert.equal(throttle.check('t', undefined).remaining, 8);
@@ -71,7 +71,7 @@ function testCalls(label, dthrottle) {
       });
     });
 
-    it('options that are wrong', () => {
+    it('check and peek throw errors about wrong options', () => {
       const throttle = open();
       const wrong = [
         [{ costs: 1 }, 'argument', /unknown option "costs"; .*cost, maxDelayMs, partial/],
@@ -105,7 +105,7 @@ function testCalls(label, dthrottle) {
       assert.equal(throttle.peek('t').balance, 10, 'nothing was taken');
     });
 
-    it('what users’ own code throws comes through', () => {
+    it("an error thrown by the user's own getter or iterator is passed on", () => {
       const throttle = open();
       const mine = new Error('mine');
       const thrower = {
@@ -130,7 +130,7 @@ function testCalls(label, dthrottle) {
       }
     });
 
-    it('the other calls take numbers only', () => {
+    it('the other calls accept only numbers', () => {
       const throttle = open();
       const cost = failsWith(dthrottle, 'cost');
       for (const number of ['1', null, {}, [], 1n, true]) {
@@ -172,7 +172,7 @@ function testCalls(label, dthrottle) {
       assert.equal(throttle.peek(text.slice(0, -2)).balance, 10);
     });
 
-    it('bytes that lie about their length are taken as they are', () => {
+    it('bytes with a wrong own length property count with their real length', () => {
       const throttle = open();
       const bytes = new Uint8Array(20_000).fill(0x41);
       let left = 10;
@@ -197,7 +197,7 @@ function testCalls(label, dthrottle) {
       }
     });
 
-    it('half of a surrogate pair counts as U+FFFD', () => {
+    it('a lone surrogate counts as U+FFFD', () => {
       const throttle = open();
       assert.equal(throttle.check('\ud83c').balance, 9);
       assert.equal(throttle.check('\udf88').balance, 8);
@@ -205,7 +205,7 @@ function testCalls(label, dthrottle) {
       assert.equal(throttle.check(Buffer.from([0xef, 0xbf, 0xbd])).balance, 6);
     });
 
-    it('empty and long tags', () => {
+    it('empty tags and long tags are counted', () => {
       const throttle = open();
       const { buffer } = new Uint8Array(4);
       const detached = new Uint8Array(buffer);
@@ -220,7 +220,7 @@ function testCalls(label, dthrottle) {
       assert.equal(throttle.check('short').balance, 9);
     });
 
-    it('everything else is no tag', () => {
+    it('a value that is no string and no bytes is an error', () => {
       const throttle = open();
       const bytes = new ArrayBuffer(4);
       const others = [bytes, new DataView(bytes), new Uint16Array(bytes), new Int8Array(bytes)];
@@ -239,7 +239,7 @@ function testCalls(label, dthrottle) {
       }
     });
 
-    it('domains are handles to the same throttle', () => {
+    it('domains share the statistics and the end of their throttle', () => {
       const throttle = new Throttle({
         domains: { api: { rate: '2/s', rules: undefined } },
         rate: '1/s',
@@ -256,7 +256,7 @@ function testCalls(label, dthrottle) {
       assert.throws(() => throttle.domain(/** @type {any} */ (null)), failsWith(dthrottle, 'argument'));
     });
 
-    it('counts', () => {
+    it('stats() counts allowed, refused and dry-run checks', () => {
       const throttle = new Throttle({
         rate: '2/s',
         domains: { dry: { rate: '1/s', dryRun: true } },
@@ -278,7 +278,7 @@ function testCalls(label, dthrottle) {
       });
     });
 
-    it('counts what a full table forgot', () => {
+    it('stats() counts the buckets that a full table evicted', () => {
       const table = { private: true, size: 1 };
       const throttle = new Throttle({ rate: '1/s', table, clock: new ManualClock() });
       const tags = Array.from({ length: 1000 }, (_, i) => String(i));
@@ -288,7 +288,7 @@ function testCalls(label, dthrottle) {
       assert.equal(buckets + evicted, 1000);
     });
 
-    it('many are allowed as one by one', () => {
+    it('allowMany() returns the same as a call of allow() for each tag', () => {
       const [one, many] = [open(), open()];
       const bytes = Buffer.from('ü');
       const some = ['a', 'a', bytes, '', new Uint8Array(0), 'ü', '\ud800', '\ufffd', 'a'.repeat(300)];
@@ -302,7 +302,7 @@ function testCalls(label, dthrottle) {
       assert.deepEqual(many.allowMany((function* () { yield 'newest'; })()), [true]);
     });
 
-    it('an answer does not depend on what was asked before', () => {
+    it('a decision does not depend on earlier calls', () => {
       // Tags around the lengths that are read in other ways, alike in their beginnings and ends.
       const lengths = [0, 1, 7, 8, 9, 11, 15, 16, 17, 31, 32, 33, 99, 100, 101, 126, 127, 128, 300];
       const letters = lengths.map((length) => 'a'.repeat(length));
@@ -342,7 +342,7 @@ function testCalls(label, dthrottle) {
       }
     });
 
-    it('many that are wrong take nothing', () => {
+    it('allowMany() with a wrong tag takes no units', () => {
       const throttle = open();
       const wrong = ['t', Buffer.from('t'), 5, null, undefined, {}, { length: 1 }, ['t', 5], ['t', null]];
       for (const tags of wrong) {
@@ -359,7 +359,7 @@ function testCalls(label, dthrottle) {
       assert.equal(throttle.peek('t').remaining, 10);
     });
 
-    it('after close every call is an error, and close is not', () => {
+    it('after close() every call throws except close()', () => {
       const throttle = new Throttle({ rate: '1/s', domains: { api: {} } });
       const api = throttle.domain('api');
       throttle.close();
@@ -383,7 +383,7 @@ function testCalls(label, dthrottle) {
       assert.equal(throttle.stats().allowed, 0);
     });
 
-    it('a wrong `this` is a TypeError', () => {
+    it('a method with a wrong `this` throws a TypeError', () => {
       const throttle = open();
       const methods = ['check', 'peek', 'allow', 'allowMany', 'refund', 'reset', 'chargeLocal', 'charge', 'domain', 'stats', 'close'];
       for (const name of methods) {
@@ -407,7 +407,7 @@ function testCalls(label, dthrottle) {
       assert.throws(() => fromToml.call(/** @type {any} */ (undefined), "rate = '1/s'"), TypeError);
     });
 
-    it('classes are made with new, and a domain not at all', () => {
+    it('classes require new, and a Domain cannot be constructed', () => {
       for (const call of [Throttle, Domain, ManualClock]) {
         assert.throws(() => /** @type {any} */ (call)('1/s'), TypeError);
       }
@@ -416,7 +416,7 @@ function testCalls(label, dthrottle) {
       }
     });
 
-    it('errors are errors', () => {
+    it('a DthrottleError is an Error with a name and a stack', () => {
       assert.equal(codes.size, 7);
       const error = (() => {
         try {

@@ -17,7 +17,7 @@ function testClocks(label, dthrottle) {
   const argument = failsWith(dthrottle, 'argument');
 
   describe(`clocks: ${label}`, () => {
-    it('a manual clock moves only forwards', () => {
+    it('a manual clock moves only forward', () => {
       const clock = new ManualClock();
       assert.equal(clock.now(), 0);
       clock.advance(1.5);
@@ -31,7 +31,7 @@ function testClocks(label, dthrottle) {
       assert.equal(new ManualClock(undefined).now(), 0);
     });
 
-    it('a manual clock takes only times', () => {
+    it('a manual clock rejects values that are not times', () => {
       const clock = new ManualClock();
       for (const ms of [NaN, Infinity, -1, '1', null, 1n, {}, undefined]) {
         const wrong = /** @type {any} */ (ms);
@@ -57,7 +57,7 @@ function testClocks(label, dthrottle) {
       assert.deepEqual([domain.allow('t'), two.allow('t')], [true, true]);
     });
 
-    it('a function of the host is read before each call', () => {
+    it('a clock function is called before each call of the throttle', () => {
       let now = 5000;
       let reads = 0;
       const clock = () => {
@@ -91,7 +91,7 @@ function testClocks(label, dthrottle) {
       assert.equal(throttle.peek('t').balance, -4);
     });
 
-    it('a function of the host may count from any epoch', () => {
+    it('a clock function may count from any epoch', () => {
       const start = Date.now();
       const epochs = [0, 2 ** 60 / 1e6 - 1, 2 ** 60 / 1e6, start, start + 40 * 365 * 86_400_000];
       for (const epoch of epochs) {
@@ -116,7 +116,7 @@ function testClocks(label, dthrottle) {
       assert.equal(clock.now(), today);
     });
 
-    it('time stands still where the host goes back', () => {
+    it('time stands still while a clock function goes back', () => {
       let now = 5000;
       const throttle = new Throttle({ rate: '1/s', clock: () => now });
       throttle.allow('t');
@@ -125,7 +125,7 @@ function testClocks(label, dthrottle) {
       assert.equal(throttle.check('t').retryAfterMs, 500);
     });
 
-    it('a function that gives no time', () => {
+    it('a call throws if its clock function returns no time', () => {
       /** @type {any} */
       let now = 0;
       const throttle = new Throttle({ rate: '1/s', clock: () => now });
@@ -138,7 +138,7 @@ function testClocks(label, dthrottle) {
       assert.equal(throttle.check('t').remaining, 0);
     });
 
-    it('a function that throws', () => {
+    it('a call throws the error of its clock function as the cause', () => {
       const mine = new TypeError('mine');
       const throttle = new Throttle({
         rate: '1/s',
@@ -153,7 +153,7 @@ function testClocks(label, dthrottle) {
       throttle.close();
     });
 
-    it('a function that asks the same throttle', () => {
+    it('a clock function may call the same throttle', () => {
       let depth = 0;
       /** @type {import('../../index.js').Throttle} */
       const throttle = new Throttle({
@@ -169,7 +169,7 @@ function testClocks(label, dthrottle) {
       assert.equal(throttle.check('outer', 3).remaining, 7);
     });
 
-    it('the default clock goes on by itself', () => {
+    it('the default clock advances by itself', () => {
       const throttle = new Throttle('1000/s');
       assert.equal(throttle.check('t', 1000).remaining, 0);
       const giveUp = Date.now() + 10_000;

@@ -18,7 +18,7 @@ function testCluster(label, dthrottle) {
   const open = () => new Throttle({ rate: '1/s', cluster: { name: 'test' }, clock: new ManualClock() });
 
   describe(`cluster, ${label}`, () => {
-    it('a throttle without one', () => {
+    it('a throttle without a cluster has no cluster statistics and no events', () => {
       const throttle = new Throttle('1/s');
       assert.equal(throttle.start(), undefined);
       assert.equal(throttle.clusterStats(), null);
@@ -26,7 +26,7 @@ function testCluster(label, dthrottle) {
       assert.equal(throttle.stats().unreported, 0);
     });
 
-    it('a node that has not begun', () => {
+    it('a node that has not started has no peers and no incarnation', () => {
       const throttle = open();
       throttle.start();
       assert.equal(throttle.allow('t'), true);
@@ -42,7 +42,7 @@ function testCluster(label, dthrottle) {
       assert.deepEqual(throttle.events(0), []);
     });
 
-    it('events are counted in whole numbers', () => {
+    it('events() rejects a number that is not whole', () => {
       const throttle = open();
       for (const after of [-1, 1.5, NaN, Infinity, 2 ** 53, '1', null, 1n, {}]) {
         assert.throws(() => throttle.events(after), failsWith(dthrottle, 'argument'));
@@ -50,7 +50,7 @@ function testCluster(label, dthrottle) {
       assert.deepEqual(throttle.events(Number.MAX_SAFE_INTEGER), []);
     });
 
-    it('a throttle that is closed starts nothing, and still tells', () => {
+    it('a closed throttle cannot start but still returns cluster statistics', () => {
       const throttle = open();
       throttle.close();
       assert.throws(() => throttle.start(), failsWith(dthrottle, 'closed'));
@@ -58,7 +58,7 @@ function testCluster(label, dthrottle) {
       assert.deepEqual(throttle.events(), []);
     });
 
-    it('only a throttle has one', () => {
+    it('only a throttle has cluster methods, a domain has none', () => {
       const domain = open().domain('default');
       for (const name of ['start', 'clusterStats', 'events', 'link']) assert.equal(domain[name], undefined);
       assert.throws(() => Throttle.prototype.clusterStats.call({}), TypeError);

@@ -32,7 +32,7 @@ function testConfigs(label, dthrottle) {
   };
 
   describe(`configurations: ${label}`, () => {
-    it('a rate alone, as text or number', () => {
+    it('a throttle accepts a rate alone, as text or number', () => {
       assert.deepEqual(new Throttle('5 per 2 minutes').rules, [{ name: 'rule1', limit: 5, windowMs: 120_000 }]);
       assert.deepEqual(new Throttle(7).rules, [{ name: 'rule1', limit: 7, windowMs: 1000 }]);
       refuses('5 per 2 fortnights', 'rate', 'fortnights');
@@ -40,7 +40,7 @@ function testConfigs(label, dthrottle) {
       refuses(-Infinity, 'rate', 'inf');
     });
 
-    it('everything at once', () => {
+    it('a throttle accepts all options together', () => {
       const throttle = new Throttle({
         rules: [
           { name: 'second', rate: '10/s', burst: 20 },
@@ -69,7 +69,7 @@ function testConfigs(label, dthrottle) {
       assert.equal(loose.check('t').dryRun, true);
     });
 
-    it('without rules all is allowed, and infinite', () => {
+    it('a domain without rules allows everything, with infinite numbers', () => {
       const throttle = new Throttle('unlimited');
       assert.deepEqual(throttle.check('t', 1_000_000), {
         allowed: true,
@@ -87,7 +87,7 @@ function testConfigs(label, dthrottle) {
       assert.equal(dthrottle.UNLIMITED, Infinity);
     });
 
-    it('members that are undefined are left out, at any level', () => {
+    it('undefined properties are ignored at every level', () => {
       const rule = { rate: '2/s', burst: undefined, name: undefined, chargeRefused: undefined };
       const throttle = new Throttle({
         rate: undefined,
@@ -101,7 +101,7 @@ function testConfigs(label, dthrottle) {
       assert.deepEqual(throttle.domain('api').rules, [{ name: 'rule1', limit: 3, windowMs: 1000 }]);
     });
 
-    it('objects without prototype, of classes and of other realms', () => {
+    it('a configuration may be an object without prototype, of a class or of another realm', () => {
       const bare = Object.assign(Object.create(null), { rate: '2/s' });
       class Config {
         rate = '2/s';
@@ -112,7 +112,7 @@ function testConfigs(label, dthrottle) {
       }
     });
 
-    it('values of the wrong kind are named', () => {
+    it('an error about a wrong type names the field and the type', () => {
       refuses({ rate: null }, 'rate', 'null');
       refuses({ rate: true }, 'rate', 'true');
       refuses({ rate: 10n }, 'rate', 'a bigint');
@@ -136,20 +136,20 @@ function testConfigs(label, dthrottle) {
       refuses({ domains: [] }, 'domains', 'a list');
     });
 
-    it('keys are spelled as JavaScript spells them', () => {
+    it('an error about a snake-case key suggests the camel-case key', () => {
       refuses({ rate: '1/s', dry_run: true }, 'dry_run', 'did you mean dryRun?');
       refuses({ rules: [{ rate: '1/s', charge_refused: true }] }, 'rules[0].charge_refused', 'chargeRefused');
       refuses({ rte: '1/s' }, 'rte', 'did you mean rate?');
       refuses({ rules: [{ rate: '1/s', clock: null }] }, 'rules[0].clock', 'unknown key');
     });
 
-    it('what is no configuration at all', () => {
+    it('a value that is no configuration is an error', () => {
       for (const config of [undefined, null, true, 1n, [], new Map(), () => {}, Symbol('x')]) {
         assert.throws(() => open(config), failsWith(dthrottle, 'config'));
       }
     });
 
-    it('circles, depth and size are errors, not the end', () => {
+    it('a cyclic, deep or huge configuration is an error', () => {
       /** @type {any} */
       const circle = { rate: '1/s' };
       circle.domains = circle;
@@ -171,7 +171,7 @@ function testConfigs(label, dthrottle) {
       assert.throws(() => open({ rules: wide }), failsWith(dthrottle, 'config'));
     });
 
-    it('what a getter throws comes through', () => {
+    it('an error of a getter in a configuration is passed on', () => {
       const mine = new Error('mine');
       const config = {
         get rate() {
@@ -181,7 +181,7 @@ function testConfigs(label, dthrottle) {
       assert.throws(() => open(config), (error) => error === mine);
     });
 
-    it('TOML, and where it is wrong', () => {
+    it('fromToml() reads TOML and reports the line of an error', () => {
       const clock = new ManualClock();
       const text = '[domains.api]\nrate = "2/s"\n';
       assert.deepEqual(Throttle.fromToml(text, { clock }).domain('api').rules, [
@@ -198,7 +198,7 @@ function testConfigs(label, dthrottle) {
       }
     });
 
-    it('TOML, with a table that is described beside it', () => {
+    it('fromToml() accepts a table as an option', () => {
       const text = 'rate = "1/s"\n[domains]\ntable = { rate = "5/s" }\n';
       assert.equal(Throttle.fromToml(text, { table: { size: 5 } }).domain('table').rules[0].limit, 5);
       assert.throws(() => Throttle.fromToml('table = { size = 5 }', { table: { private: true } }), {
@@ -211,7 +211,7 @@ function testConfigs(label, dthrottle) {
       });
     });
 
-    it('options of opening', () => {
+    it('fromToml() and fromFile() check their options', () => {
       for (const options of [{ clocks: 1 }, null, 5, []]) {
         const wrong = /** @type {any} */ (options);
         assert.throws(() => Throttle.fromToml('', wrong), failsWith(dthrottle, 'argument'));
@@ -224,7 +224,7 @@ function testConfigs(label, dthrottle) {
       }
     });
 
-    it('a class of one’s own', () => {
+    it('a subclass of Throttle works with all constructors', () => {
       class Mine extends Throttle {
         busy() {
           return !this.peek('t').allowed;
@@ -237,7 +237,7 @@ function testConfigs(label, dthrottle) {
       }
     });
 
-    it('a class with a constructor of its own', () => {
+    it('a subclass may have a constructor with other arguments', () => {
       class Fixed extends Throttle {
         constructor() {
           super('1/s');
@@ -247,7 +247,7 @@ function testConfigs(label, dthrottle) {
       assert.equal(Fixed.fromToml('rate = "100/s"').rules[0].limit, 100);
     });
 
-    it('an object without keys of its own is no wish for no rules', () => {
+    it('an instance without own keys is an error instead of a configuration without rules', () => {
       class Hidden {
         get rate() {
           return '1/s';
@@ -273,7 +273,7 @@ function testConfigs(label, dthrottle) {
       }
     });
 
-    it('inherited options are not read', () => {
+    it('inherited options are ignored', () => {
       const throttle = new Throttle({ rate: '10/s', clock: new ManualClock() });
       const ask = /** @type {any} */ (Object.create({ cost: 5, colour: 'red' }));
       assert.equal(throttle.check('t', ask).granted, 1);
@@ -281,7 +281,7 @@ function testConfigs(label, dthrottle) {
       assert.equal(new Throttle(config).allow('t'), true);
     });
 
-    it('a list that lies about its length', () => {
+    it('a list with a wrong length is an error', () => {
       for (const length of [-1, 1.5, 2 ** 53]) {
         /** @type {any} */
         const rules = new Proxy(/** @type {unknown[]} */ ([]), { get: (list, key) => (key === 'length' ? length : list[Number(key)]) });

@@ -69,7 +69,7 @@ function testFields(label, dthrottle) {
   }
 
   describe(`header fields, ${label}`, () => {
-    it('never promise more units too early', () => {
+    it('header fields never promise more units than are available', () => {
       const { clock, throttle, ask } = made({ rate: '1 per 100 s', burst: 7 });
       for (const step of [0, 500, 130_000, 33_300, 250_000, 1000, 99_000, 18_250]) {
         clock.advance(step);
@@ -82,7 +82,7 @@ function testFields(label, dthrottle) {
       }
     });
 
-    it('name the rule that decides, also of two with one burst', () => {
+    it('header fields name the deciding rule, even if two rules have the same burst', () => {
       const { clock, fields } = made({ rules: [{ name: 'a', rate: '5/s' }, { name: 'b', rate: '5/minute' }] });
       const said = (/** @type {number} */ units) => parsed(fields(units).ratelimit);
       assert.deepEqual(said(1), [['a', { r: 4, t: 1 }]]);
@@ -92,7 +92,7 @@ function testFields(label, dthrottle) {
       assert.deepEqual(said(1), [['b', { r: 0, t: 11 }]]);
     });
 
-    it('have every number of units, whatever came before', () => {
+    it('header fields show every number of units, independent of earlier responses', () => {
       const { throttle, fields } = made({ rate: '1/day', burst: 1100 });
       const left = (/** @type {number} */ units) => fields(units).ratelimit;
       for (let most = 1099; most >= 0; most -= 1) assert.equal(left(1), `"default";r=${most};t=86400`);
@@ -104,7 +104,7 @@ function testFields(label, dthrottle) {
       assert.equal(left(0), '"default";r=1100');
     });
 
-    it('quote names of any kind', () => {
+    it('header fields quote rule names of any kind', () => {
       for (const name of ['qu"ote', 'back\\slash', 'blank s', 'ü', '50% ;q=1', '日本']) {
         const { fields } = made({ rules: [{ name, rate: '5/s' }] });
         const written = fields();
@@ -114,7 +114,7 @@ function testFields(label, dthrottle) {
       }
     });
 
-    it('have numbers that fit', () => {
+    it('header fields show a large burst exactly, and zero remaining units in debt', () => {
       const { throttle, fields } = made({ rate: '1/100 years', burst: 2 ** 40 });
       throttle.chargeLocal(TAG, 2 ** 40);
       const written = fields();
@@ -122,11 +122,11 @@ function testFields(label, dthrottle) {
       assert.equal(parsed(written.ratelimit)[0][1].r, 0);
     });
 
-    it('are none without rules', () => {
+    it('a domain without rules has no header fields', () => {
       assert.deepEqual(made({ rate: 'unlimited' }, { legacyHeaders: true }).fields(), {});
     });
 
-    it('count X-RateLimit-Reset from 1970, by the clock of the host', () => {
+    it('X-RateLimit-Reset counts from 1970 with the clock of the host', () => {
       const { fields } = asking(new dthrottle.Throttle('10/s'), { legacyHeaders: true, headers: 'draft-6' });
       const before = Date.now() / 1000;
       const { 'x-ratelimit-reset': reset, ...rest } = fields(5);
@@ -141,7 +141,7 @@ function testFields(label, dthrottle) {
       });
     });
 
-    it('count X-RateLimit-Reset from the zero of a clock that the application gives', () => {
+    it("X-RateLimit-Reset counts from the zero of the application's own clock", () => {
       const { clock, fields } = made({ rate: '10/s' }, { headers: 'x-ratelimit' });
       clock.advance(5000);
       assert.equal(fields()['x-ratelimit-reset'], '6');
@@ -160,7 +160,7 @@ function testFields(label, dthrottle) {
     const all = [['several rules', { rules }], ['one rule', { rate: '3/s', burst: 6 }], ['a dry run', { rules, dryRun: true }], ['no rules', { rules: [] }]];
     for (const [name, options] of all) {
       for (const maxDelayMs of [0, 150, 60_000]) {
-        it(`is that of check: ${name}, waiting for ${maxDelayMs} ms`, () => {
+        it(`the middleware decides like check: ${name}, maxDelayMs ${maxDelayMs}`, () => {
           const { clock, ask } = made(options, maxDelayMs === 0 ? {} : { maxDelayMs, maxDelayed: 1000 });
           const twinsClock = new dthrottle.ManualClock();
           const twin = new dthrottle.Throttle({ ...options, clock: twinsClock });

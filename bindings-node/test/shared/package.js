@@ -90,29 +90,29 @@ function testPackage(name, path, { files, types, modes, byDefault, parts = [], o
     });
     after(() => rmSync(folder, { recursive: true }));
 
-    it('has the version of the workspace', () => {
+    it('the package has the version of the workspace', () => {
       assert.match(String(VERSION), /^\d+\.\d+\.\d+/);
       assert.equal(packed.version, VERSION);
     });
 
-    it('contains what it should, and nothing else', () => {
+    it('the package contains exactly the expected files', () => {
       assert.deepEqual(packed.files.map((file) => file.path).sort(), [...files].sort());
     });
 
-    it('needs nothing else', () => {
+    it('the package has no dependencies', () => {
       const listed = JSON.parse(run(join(folder, 'home'), 'npm', 'ls', '--all', '--json'));
       assert.deepEqual(Object.keys(listed.dependencies), [name]);
       // What is optional is listed, but not there.
       assert.deepEqual(Object.values(listed.dependencies[name].dependencies ?? {}).filter((other) => 'version' in other), []);
     });
 
-    it('works with require()', () => {
+    it('the package works with require()', () => {
       const file = join(folder, 'home/main.cjs');
       writeFileSync(file, `const dthrottle = require('${name}');${USE}`);
       assert.equal(run(folder, process.execPath, file), 'yes\n');
     });
 
-    it('works with import, which returns the same exports as require()', () => {
+    it('import returns the same exports as require(), and the default export', () => {
       const file = join(folder, 'home/main.mjs');
       const same = `
         import { createRequire } from 'node:module';
@@ -131,7 +131,7 @@ function testPackage(name, path, { files, types, modes, byDefault, parts = [], o
     });
 
     for (const part of parts) {
-      it(`has the module ${part}, which exports the same to require() and import`, () => {
+      it(`the module ${part} exports the same to require() and import`, () => {
         const file = join(folder, 'home/part.mjs');
         writeFileSync(file, `
           import * as imported from '${name}/${part}';
@@ -145,7 +145,7 @@ function testPackage(name, path, { files, types, modes, byDefault, parts = [], o
       });
     }
 
-    it('has links and file names only of files that it contains', () => {
+    it('links and file names in the package lead to files that it contains', () => {
       const paths = packed.files.map((file) => file.path);
       for (const page of paths.filter((each) => /\.(?:md|js|mjs|d\.ts)$/.test(each))) {
         const text = readFileSync(join(folder, 'home/node_modules', name, page), 'utf8');
@@ -160,7 +160,7 @@ function testPackage(name, path, { files, types, modes, byDefault, parts = [], o
     });
 
     for (const [mode, programs] of Object.entries(modes)) {
-      it(`has types for TypeScript, resolved by ${mode}`, () => {
+      it(`programs in TypeScript compile with module resolution ${mode}`, () => {
         const home = join(folder, 'home');
         for (const other of others) {
           const link = join(home, 'node_modules', other);

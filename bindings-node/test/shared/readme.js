@@ -48,7 +48,7 @@ function testReadme(readme, name, path, others = []) {
       symlinkSync(join(__dirname, '../../../node_modules', other), join(folder, 'node_modules', other), 'dir');
     }
 
-    it('blocks that break their promise are noticed', () => {
+    it('the check reports a block whose output differs from its comments', () => {
       assert.equal(fault('console.log(1 + 1); // 2\n', folder), undefined);
       assert.match(fault('console.log(1 + 1); // 3\n', folder) ?? '', /printed 2/);
       assert.match(fault('console.log(1); // 1\nthrow new Error("x");\n', folder) ?? '', /exit 1/);
@@ -56,7 +56,7 @@ function testReadme(readme, name, path, others = []) {
     });
 
     const text = readFileSync(readme, 'utf8');
-    it('has the sections that every binding has', () => {
+    it('the README has the sections of every binding', () => {
       const sections = Array.from(text.matchAll(/^## (.*)$/gm), ([, title]) => title);
       assert.deepEqual(sections, ['Installation', 'Usage', 'Development', 'Testing']);
     });
@@ -66,9 +66,9 @@ function testReadme(readme, name, path, others = []) {
       if (language === 'toml') writeFileSync(join(folder, 'dthrottle.toml'), code);
       if (language !== 'js') continue;
       blocks += 1;
-      it(`block ${blocks}`, () => assert.equal(fault(code, folder), undefined));
+      it(`block ${blocks} prints what its comments say`, () => assert.equal(fault(code, folder), undefined));
     }
-    it('has blocks', () => assert.ok(blocks > 0));
+    it('the README has code blocks', () => assert.ok(blocks > 0));
   });
 }
 

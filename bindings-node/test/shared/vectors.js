@@ -260,12 +260,12 @@ function runInput(dthrottle, { call, args, error, expect, closed }) {
 function testVectors(label, dthrottle, language) {
   describe(`vectors: ${label}`, () => {
     for (const sequence of read('sequences.json')) {
-      it(`sequence ${sequence.name}`, () => runSequence(dthrottle, sequence));
+      it(`the sequence gives the expected decisions: ${sequence.name}`, () => runSequence(dthrottle, sequence));
     }
 
     const rates = read('rates.json');
     for (const row of rates.good) {
-      it(`good rate ${JSON.stringify(row.text ?? row.number)}, burst ${row.burst}`, () => {
+      it(`a valid rate is accepted: ${JSON.stringify(row.text ?? row.number)}, burst ${row.burst}`, () => {
         const throttle = throttleOfRate(dthrottle, row);
         assert.equal(throttle.check('t', row.limit).limit, row.limit);
         const expected = { allowed: false, limit: row.limit, retry_after_ns: row.retry_after_ns };
@@ -273,20 +273,20 @@ function testVectors(label, dthrottle, language) {
       });
     }
     for (const row of rates.bad) {
-      it(`bad rate ${JSON.stringify(row.text ?? row.number)}, burst ${row.burst}`, () => {
+      it(`an invalid rate is an error: ${JSON.stringify(row.text ?? row.number)}, burst ${row.burst}`, () => {
         assert.throws(() => throttleOfRate(dthrottle, row), failsWith(dthrottle, 'config'));
       });
     }
 
     const configs = read('configs.json');
     for (const row of configs.good) {
-      it(`good config ${row.name}`, () => {
+      it(`a valid configuration is accepted: ${row.name}`, () => {
         sameDomains(row, dthrottle.Throttle.fromToml(row.toml));
         sameDomains(row, new dthrottle.Throttle(camelKeys(row.object)));
       });
     }
     for (const row of configs.bad) {
-      it(`bad config ${row.name}`, () => {
+      it(`an invalid configuration is an error: ${row.name}`, () => {
         assert.ok(row.toml !== undefined || row.object !== undefined);
         if (row.toml !== undefined) {
           const wrong = tells(dthrottle, row, String, row.line ?? null);
@@ -301,7 +301,7 @@ function testVectors(label, dthrottle, language) {
 
     for (const row of read('inputs.json')) {
       if (!row.languages.includes(language)) continue;
-      it(`input ${row.name}`, () => runInput(dthrottle, row));
+      it(`the input is handled as the vector says: ${row.name}`, () => runInput(dthrottle, row));
     }
   });
 }

@@ -175,7 +175,7 @@ function lower({ fields, ...rest }) {
  */
 function testDecisions(label, dthrottle, isOwn = false) {
   describe(`HTTP middleware, ${label}`, () => {
-    it('has vectors, and runs all that JavaScript can express', () => {
+    it('all vectors that JavaScript can express are run', () => {
       assert.ok(vectors.cases.length >= 52 && vectors.bad.length >= 22);
       const leftOut = vectors.cases.map((vector) => [vector.name, vector.steps.length - toSteps(vector).length]);
       assert.deepEqual(Object.fromEntries(leftOut.filter(([, count]) => count > 0)), STEPS_LEFT_OUT);
@@ -186,7 +186,7 @@ function testDecisions(label, dthrottle, isOwn = false) {
     });
 
     for (const vector of vectors.cases) {
-      it(`decides as the vectors say: ${vector.name}`, () => {
+      it(`the decision is as in the vector: ${vector.name}`, () => {
         const { steps, options, begin } = setUp(dthrottle, vector, isOwn);
         const middleware = new Middleware(options, nodeReader);
         /** @type {Json[]} */
@@ -203,7 +203,7 @@ function testDecisions(label, dthrottle, isOwn = false) {
     }
 
     for (const { why, options, field, says } of vectors.bad) {
-      it(`refuses ${why}`, () => {
+      it(`wrong options are an error: ${why}`, () => {
         const given = { ...setUp(dthrottle, { options, steps: [] }, isOwn).options };
         assert.throws(() => new Middleware(given, nodeReader), (/** @type {Json} */ error) => {
           assert.equal(error.field, named(field));
@@ -231,14 +231,14 @@ function testResponses(label, dthrottle, kind, isOwn = false) {
   describe(`responses of ${kind}, ${label}`, () => {
     const cases = vectors.cases.filter((vector) => !isDelayed(vector) && toSteps(vector).length > 0);
 
-    it('are compared in all cases that wait for nothing', () => {
+    it('responses are compared for all vectors without a delay', () => {
       // Two more than are delayed: all their requests have a scope, or a server that cannot wait.
       assert.equal(cases.length, vectors.cases.length - vectors.cases.filter(isDelayed).length - 2);
       assert.ok(cases.length >= 47);
     });
 
     for (const vector of cases) {
-      it(`are those of the vectors: ${vector.name}`, async () => {
+      it(`the response is as in the vector: ${vector.name}`, async () => {
         const { steps, options, begin } = setUp(dthrottle, vector, isOwn);
         const web = await start(kind, options);
         try {
