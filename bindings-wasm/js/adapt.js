@@ -19,7 +19,7 @@ const toBytes = (tag) => (typeof tag === 'string' ? encoder.encode(tag) : tag);
  * @returns {Native}
  */
 function adapt(glue) {
-  // To the API, handles and clocks are opaque.
+  // Handles and clocks are opaque for the API.
   const wasm = /** @type {any} */ (glue);
   const { fromConfig, fromToml, fromFile, domain, name, ruleNames, ruleLimits } = wasm;
   const { ruleWindows, tableName, stats, start, clusterStats, events } = wasm;
@@ -29,12 +29,12 @@ function adapt(glue) {
   const { webIsExempt, webRefusal, webCountFailure, webCounts, webWarnings, webClose } = wasm;
   const { busyForget, busyStart, busyStats, busyNode, busyClose } = wasm;
 
-  /** As many numbers as `src/common/web.rs` writes. */
+  /** The numbers that `src/common/web.rs` writes. */
   const webAnswer = new Float64Array(NUMBERS + 7);
   let decision = new Float64Array(0);
-  /** The numbers of the last decision, in the module's memory. */
+  /** The numbers of the last decision, in the memory of the module. */
   function answer() {
-    // When the memory has grown, views of what it was before are empty.
+    // Growth of the memory makes earlier views empty.
     if (decision.length === 0) {
       const { buffer } = /** @type {{ buffer: ArrayBuffer }} */ (wasm.memoryOfModule());
       decision = new Float64Array(buffer, wasm.answerAt(), NUMBERS);
@@ -65,7 +65,7 @@ function adapt(glue) {
     webTag: (kind, tag) => wasm.webTag(kind, toBytes(tag)),
     webReset: (web, tag) => wasm.webReset(web, toBytes(tag)),
 
-    // A handle is quick enough here.
+    // The handle itself is the id, because a lookup would not be faster.
     domainId: (handle) => /** @type {any} */ (handle),
 
     check(id, tag, cost, maxDelayMs, partial, allowDebt) {

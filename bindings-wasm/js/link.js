@@ -1,11 +1,11 @@
-// Links: what joins a throttle to its cluster where there are no sockets. The host carries the
-// datagrams, and says when time is up. The classes are described for their users in `links.d.ts`.
+// Links connect a throttle to its cluster without sockets. The host carries the datagrams and calls `timeout`.
+// `links.d.ts` documents them.
 'use strict';
 
 const { attempt, badArgument } = require('./api/errors.js');
 const { describe, fromJson, isBytes, toOptions, toText } = require('./api/values.js');
 
-/** @import { Carried, Happened, Idle, LinkOptions } from './links.js' */
+/** @import { EventOutput, LinkOptions, TimeoutOutput, TransmitOutput } from './links.js' */
 
 /** @typedef {typeof import('./dthrottle.js')} Glue What wasm-bindgen makes. */
 
@@ -13,22 +13,22 @@ const LINK_OPTIONS = ['address', 'seed', 'incarnation'];
 const SEED_BYTES = 8;
 
 /**
- * A number of 64 bits, if one is given.
+ * A 64-bit number, or undefined.
  * @param {string} name
  * @param {unknown} value
  */
-function toWord(name, value) {
+function toUint64(name, value) {
   if (value === undefined) return undefined;
   if (typeof value === 'bigint' && value === BigInt.asUintN(64, value)) return value;
   throw badArgument(`${name}: must be a bigint from 0n to 2n ** 64n - 1n, got ${describe(value)}`);
 }
 
 /**
- * A seed from the bytes that a source of randomness fills, or as a number.
+ * A seed from random bytes, or as a number.
  * @param {unknown} seed
  */
 function toSeed(seed) {
-  if (!isBytes(seed)) return toWord('seed', seed);
+  if (!isBytes(seed)) return toUint64('seed', seed);
   if (seed.length !== SEED_BYTES) throw badArgument(`seed: must have ${SEED_BYTES} bytes`);
   return seed.reduce((word, byte) => (word << 8n) | BigInt(byte), 0n);
 }
@@ -52,12 +52,12 @@ function toAddresses(addresses) {
 }
 
 /**
- * Gives throttles the method `link`.
+ * Returns a function that adds the method `link` to a prototype of throttles.
  * @param {Glue} glue
  * @returns {(throttle: object, partsOf: (throttle: any) => any) => void}
  */
-function linksOf(glue) {
-  // To this class, a native link is opaque.
+function makeAddLink(glue) {
+  // A native link is opaque for this class.
   const wasm = /** @type {any} */ (glue);
 
   class Link {
@@ -70,12 +70,12 @@ function linksOf(glue) {
      */
     constructor(parts, options) {
       const { address, seed, incarnation } = toOptions(options, LINK_OPTIONS);
-      const where = toText('address', address);
-      const word = toSeed(seed);
-      const life = toWord('incarnation', incarnation);
+      const own = toText('address', address);
+      const seedNumber = toSeed(seed);
+      const incarnationNumber = toUint64('incarnation', incarnation);
       this.#parts = parts;
       const { handle } = parts.present();
-      this.#link = attempt(() => wasm.newLink(handle, where, word, life));
+      this.#link = attempt(() => wasm.newLink(handle, own, seedNumber, incarnationNumber));
     }
 
     /**
@@ -94,7 +94,7 @@ function linksOf(glue) {
       attempt(() => wasm.timeoutLink(link));
     }
 
-    /** @returns {Carried | Happened | Idle} */
+    /** @returns {TransmitOutput | EventOutput | TimeoutOutput} */
     poll() {
       const link = this.#present();
       const output = attempt(() => wasm.pollLink(link));
@@ -116,7 +116,7 @@ function linksOf(glue) {
       attempt(() => wasm.leaveLink(link));
     }
 
-    /** The native link, with the throttle's clock at the present time. */
+    /** Returns the native link, after setting the throttle's clock to the present time. */
     #present() {
       this.#parts.present();
       return this.#link;
@@ -138,4 +138,4 @@ function linksOf(glue) {
   };
 }
 
-module.exports = { linksOf };
+module.exports = { makeAddLink };

@@ -1,45 +1,41 @@
-// What throttles have in WebAssembly only: links with their cluster, whose datagrams the host
-// carries.
+// The methods of throttles that exist only in WebAssembly: links to their cluster, whose datagrams the host carries.
 
 import type { ClusterEvent } from './types.js';
 
 declare module './types.js' {
   interface Throttle {
-    /**
-     * Links the throttle with the cluster of its options. A throttle has one link: a newer one
-     * takes the place of the earlier, which then does nothing any more.
-     */
+    /** Links the throttle to the cluster of its options. A newer link replaces an earlier one, which stops working. */
     link(options: LinkOptions): Link;
   }
   interface BusyThrottle {
-    /** The same for a busy throttle: docs/busy.md. */
+    /** Links the busy throttle to the cluster of its options. See docs/busy.md. */
     link(options: LinkOptions): Link;
   }
 }
 
-/** How a node takes part in its cluster. */
+/** The options of a link. */
 export interface LinkOptions {
-  /** The IP address and port at which peers know this node: `'10.0.0.1:7373'`, `'[fd00::1]:7373'`. */
+  /** The IP address and port of this node for its peers: `'10.0.0.1:7373'`, `'[fd00::1]:7373'`. */
   address: string;
   /**
-   * What all randomness of the link comes from: a number of 64 bits, or 8 bytes. No two links of a
-   * cluster may have the same. By default from `crypto.getRandomValues`.
+   * The seed of all random numbers of the link: a 64-bit number, or 8 bytes. Each link of a cluster needs another seed.
+   * Default: from `crypto.getRandomValues`.
    */
   seed?: bigint | Uint8Array | undefined;
-  /** Greater than that of the node's earlier links; by default made from the time. */
+  /** A number greater than that of the node's earlier links. Default: from the time. */
   incarnation?: bigint | undefined;
 }
 
-/** A datagram to send, to each of these addresses or to the multicast group. */
-export interface Carried {
+/** A datagram to send to each of these addresses, or to the multicast group. */
+export interface TransmitOutput {
   to: string[] | 'group';
   datagram: Uint8Array;
   event?: undefined;
   timeoutMs?: undefined;
 }
 
-/** Something that happened; `throttle.events()` tells it as well. */
-export interface Happened {
+/** An event of the cluster, which is also in `throttle.events()`. */
+export interface EventOutput {
   event: ClusterEvent;
   to?: undefined;
   datagram?: undefined;
@@ -47,26 +43,26 @@ export interface Happened {
 }
 
 /**
- * Nothing to do for so long, by the throttle's clock, or until the next datagram; Infinity after
- * `leave`. Then `timeout()` is due.
+ * The time until `timeout()` must be called, by the throttle's clock, unless a datagram arrives before. Infinity after
+ * `leave`.
  */
-export interface Idle {
+export interface TimeoutOutput {
   timeoutMs: number;
   to?: undefined;
   datagram?: undefined;
   event?: undefined;
 }
 
-/** A throttle's part in its cluster. After every other call, `poll` until it gives `timeoutMs`. */
+/** The connection of a throttle to its cluster. After every other call, call `poll` until it returns `timeoutMs`. */
 export interface Link {
-  /** Takes a datagram that came from an address. Whatever is wrong with it is only counted. */
+  /** Handles a datagram from an address. Invalid datagrams are only counted. */
   receive(from: string, datagram: Uint8Array): void;
-  /** Does what is due. Calling it early does no harm. */
+  /** Handles the end of the timeout. May be called earlier. */
   timeout(): void;
-  /** What to do next. */
-  poll(): Carried | Happened | Idle;
-  /** Says at which addresses there may be peers, instead of those of an earlier call. */
+  /** Returns the next output. */
+  poll(): TransmitOutput | EventOutput | TimeoutOutput;
+  /** Sets the addresses at which there may be peers. */
   join(addresses: readonly string[]): void;
-  /** Says goodbye, and reports what was not reported yet; then the link does nothing any more. */
+  /** Leaves the cluster, after reporting unreported units. The link stops working. */
   leave(): void;
 }

@@ -1,13 +1,13 @@
-// The public API of dthrottle-wasm on the web: that of dthrottle for Node, links, and `init`.
+// The public API of dthrottle-wasm on the web: that of the package dthrottle, links, and `init`.
 
 export * from './links.js';
 export * from './types.js';
 
 /**
- * Loads the WebAssembly module. Await it before anything else; once is enough.
+ * Loads the WebAssembly module. Await it before all other calls. Further calls do nothing.
  *
- * @param module The module's address (a string or URL), its bytes, a Response or a promise of one,
- *   or a WebAssembly.Module; without it, the file that comes with the package.
+ * @param module The module's address (a string or URL), its bytes, a Response or a promise of one, or a
+ *   WebAssembly.Module. Default: the file of the package.
  */
 export function init(module?: string | object): Promise<void>;
 

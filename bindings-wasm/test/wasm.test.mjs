@@ -45,7 +45,7 @@ describe('the build for the web', () => {
       await init(readFileSync(file));
       works();
     `;
-    const message = 'DTHROTTLE_ARGUMENT dthrottle is not loaded yet: first, await init()';
+    const message = 'DTHROTTLE_ARGUMENT dthrottle is not loaded yet; call await init() first';
     assert.equal(program(code), [message, message, message, 'true'].join('\n'));
   });
 
