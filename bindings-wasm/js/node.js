@@ -11,5 +11,5 @@ const api = makeApi(adapt(glue), () => performance.now(), makeAddLink(glue));
 /** Does nothing. It exists so that the same program runs on the web. */
 async function init() {}
 
-// What `makeAddLink` adds is not seen by the checker.
+// The type checker does not know the method `link`.
 module.exports = /** @type {typeof import('./index.js')} */ (/** @type {any} */ ({ ...api, init }));
