@@ -1,4 +1,4 @@
-// Client addresses: the vectors of all languages, and text of any kind.
+// Tests of client addresses: the shared vectors, and any text.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -14,13 +14,13 @@ const { ClientAddress, clientAddress, parseAddress } = require('../web/address.j
 /** @type {{ good: Json[], bad: Json[] }} */
 const vectors = JSON.parse(readFileSync(join(__dirname, '../../tests/vectors/addresses.json'), 'utf8'));
 
-/** What the vectors call an option, and JavaScript does. */
+/** The JavaScript names of options in the vectors. */
 const NAMES = new Map([['trusted_proxies', 'trustedProxies'], ['ipv6_prefix', 'ipv6Prefix']]);
 
 /** @param {Uint8Array | null} tag */
 const hex = (tag) => (tag === null ? null : Buffer.from(tag).toString('hex'));
 
-/** Numbers that are the same in every run. @param {number} seed */
+/** Random numbers that are the same in every run. @param {number} seed */
 function dice(seed) {
   return (/** @type {number} */ sides) => {
     seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
@@ -28,7 +28,7 @@ function dice(seed) {
   };
 }
 
-/** Addresses that nobody has kept. */
+/** Returns a new buffer for each call. */
 const PEERS = ['198.51.100.255', '2001:db8:ffff:2::1'];
 
 describe('client addresses', () => {
@@ -47,7 +47,7 @@ describe('client addresses', () => {
       const name = String(NAMES.get(field));
       assert.throws(() => new ClientAddress({ [name]: value }), (/** @type {Json} */ error) => {
         assert.deepEqual([error.code, error.field], ['DTHROTTLE_CONFIG', name]);
-        for (const said of says) assert.ok(error.message.includes(NAMES.get(said) ?? said), error.message);
+        for (const part of says) assert.ok(error.message.includes(NAMES.get(part) ?? part), error.message);
         return true;
       });
     });

@@ -1,4 +1,4 @@
-// The public classes, over the addon. WebAssembly runs the same tests.
+// Tests of the public classes with the addon. Also run for WebAssembly.
 'use strict';
 
 const { testBusy } = require('./shared/busy.js');

@@ -46,7 +46,7 @@ describe('the name of an application', () => {
     for (const main of ['/usr/lib/node_modules/pm2/lib/ProcessContainer.js', join(shop, 'node_modules/.bin/ts-node')]) {
       assert.equal(applicationName(main, join(shop, 'src')), name);
     }
-    // tests/web-node has PM2 itself.
+    // tests/web-node runs PM2 itself.
     process.env.pm_exec_path = join(shop, 'server.js');
     try {
       assert.equal(applicationName('/usr/lib/node_modules/pm2/lib/ProcessContainerFork.js', '/'), name);
@@ -87,7 +87,7 @@ describe('the table of an application', () => {
   });
 
   /**
-   * Runs a program of the application, and gives what it prints.
+   * Runs a program of the application and returns its output.
    * @param {string} file
    * @param {string} code
    * @param {string[]} flags
@@ -118,7 +118,7 @@ describe('the table of an application', () => {
       unlinkSync(file);
       squat('/nowhere', file);
       const { out, err } = run('a.cjs', code.replace('process.argv[2]', JSON.stringify(basename(file).replace(/^dthrottle-\d+-/, ''))));
-      // A name that was given is another matter.
+      // A table that was named by the user is an error instead.
       assert.equal(out, '2 2\nDTHROTTLE_FILE');
       assert.equal(err.match(/\[DTHROTTLE_TABLE\]/g)?.length, 1, err);
       assert.match(err, /counts are shared only with forked children/);
@@ -137,13 +137,13 @@ describe('the table of an application', () => {
     const two = 'the second secret of them';
     assert.deepEqual([ask('undefined'), ask(secret(one)), ask(secret(two))], ['8', '8', '8']);
     assert.equal(tables().length, 3);
-    // Whatever was removed since, all that have a secret meet.
+    // Processes with the same secret find their table, even if another one was removed.
     unlinkSync(String(tables().sort()[0]));
     writeFileSync(toml, `rate = '9 per 9 years'\n[cluster]\nname = 'web'\nlisten = '127.0.0.1:0'\nsecret = '${two}'\n`);
     const file = `console.log(throttle(${JSON.stringify(toml)}).domain.check('t').remaining); process.exit();`;
     assert.deepEqual([ask(secret(one)), ask(secret(two)), run('b.cjs', file).out], ['7', '7', '6']);
     assert.deepEqual(tables().map((name) => name.slice(-2)).sort(), ['-2', '-3']);
-    // Nothing of a secret is in a name, nor is it in what is said.
+    // The secret appears neither in the name nor in the output.
     process.env.NODE_DEBUG = 'dthrottle';
     try {
       assert.match(run('b.cjs', file).err, /shared in table app\d+-app-[0-9a-f]{10}-3$/m);
@@ -169,7 +169,7 @@ describe('the table of an application', () => {
       assert.deepEqual([left("{ domain: 'table' }"), left("{ table: false }"), left("{ table: false }")], ['4', '2', '2']);
       remove();
     }
-    // A table without a name is the application's; a name of its own stays.
+    // A table without a name gets that of the application. A given name stays.
     writeFileSync(toml, "rate = '3/day'\n[table]\nsize = 1000\n");
     assert.deepEqual([left('{}'), left('{}'), tables().length], ['2', '1', 1]);
     remove();
@@ -307,7 +307,7 @@ describe('the table of an application', () => {
     `, '--expose-gc');
     const [passed, informed, heaps, sizes] = JSON.parse(out);
     assert.deepEqual([passed, informed], [450_000, 450_000]);
-    // The engine returns tens of megabytes now and then, and takes them again: a leak shows in the peaks.
+    // The JavaScript engine frees and takes tens of megabytes from time to time, so a leak shows in the peaks.
     const growth = (/** @type {number[]} */ all) => Math.max(...all.slice(3)) - Math.max(...all.slice(0, 3));
     assert.ok(growth(heaps) < 2, `the heap grew: ${heaps} MB`);
     assert.ok(growth(sizes) < 15, `the process grew: ${sizes} MB`);

@@ -1,4 +1,4 @@
-// Responses that somebody else has begun: nobody waits for what does not come, and nothing is spoiled.
+// Tests of refusals after a response has begun.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -18,11 +18,11 @@ const need = (name) => require(name);
 
 const DAY = () => new Throttle({ rate: '1/day', clock: new ManualClock() });
 
-/** Nobody is to wait for long. */
+/** The longest time for a request in these tests. */
 const soon = () => ({ signal: AbortSignal.timeout(5000) });
 
 /**
- * An application with a handler before the throttle, and one behind it.
+ * An application with a handler before the throttle and one after it.
  * @param {string} name
  * @param {(request: Any, response: Any, next: () => void) => void} before
  * @param {Any} [options]

@@ -1,4 +1,4 @@
-// Programs that esbuild bundles: the native part cannot be in a bundle.
+// Tests of bundles by esbuild, which cannot contain the native part.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -37,7 +37,7 @@ describe('a bundle of esbuild for Node', () => {
       assert.equal(stdout, 'true false\n', stderr);
     });
 
-    // As an ES module it fails earlier, because esbuild replaces require() there.
+    // A bundle as an ES module fails earlier, because esbuild replaces require().
     it(`a bundle as ${format} fails if dthrottle is part of it`, () => {
       assert.match(run([]).stderr, format === 'esm' ? /Dynamic require/ : /mark dthrottle as external \(esbuild --external:dthrottle\)/);
     });

@@ -1,5 +1,5 @@
-// Requests that are given up while they wait for their turn: they fail at once, take no turn and leave
-// the line, in whatever way they were given up.
+// Tests that requests that are aborted while they wait fail at once, take no turn and leave the queue, for every way to
+// abort.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -47,7 +47,7 @@ function dispatcher(...others) {
   return new undici.Agent().compose(busyInterceptor({ throttle, maxDelayMs: 10_000 }), ...others);
 }
 
-/** Somebody who gives up soon. */
+/** Aborts after a short time. */
 function soon() {
   const emitter = new EventEmitter();
   const source = axios.CancelToken.source();
@@ -114,7 +114,7 @@ it('aborted requests fail at once and take no turn', async () => {
     const took = performance.now() - begun;
     assert(took < PAUSE_MS, `${name}: ${took} ms`);
   }));
-  // Then it would have been the turn of the first.
+  // After this time the first request would have had its turn.
   await sleep(PAUSE_MS + 500 - (performance.now() - begun));
   assert.deepEqual([seen, throttle.stats().sent], [0, 0]);
 });
@@ -167,7 +167,7 @@ describe('a request that waited', () => {
   });
 
   it('a request can be aborted after its turn and before its connection', async () => {
-    // Handlers of a user's own, of both kinds, that look at nothing a second time.
+    // Handlers of users, for both versions of undici, that ignore the second controller.
     for (const isNew of [true, false]) {
       throttle.forget(host);
       throttle.onBusy(host, 50);
@@ -190,11 +190,11 @@ describe('a request that waited', () => {
       const reason = new Error('late');
       giveUp(reason);
       /** @type {unknown[]} */
-      const told = [];
-      const abort = (/** @type {unknown} */ why) => told.push(why);
+      const reasons = [];
+      const abort = (/** @type {unknown} */ why) => reasons.push(why);
       if (isNew) real.onRequestStart({ abort }, {});
       else real.onConnect(abort, {});
-      assert.deepEqual([starts, told], [2, [reason]]);
+      assert.deepEqual([starts, reasons], [2, [reason]]);
     }
   });
 });

@@ -1,4 +1,4 @@
-// The adapters for fetch, undici and axios, with a real server that is busy on demand; and a table
+// Tests of the adapters for fetch, undici and axios with a real server that answers 429 or 503 on demand, and of a table
 // that processes share.
 'use strict';
 
@@ -20,7 +20,7 @@ const { retryAfterMs, serviceOf } = require('../busy/index.js');
 
 const vectors = JSON.parse(readFileSync(join(__dirname, '../../tests/vectors/calls.json'), 'utf8'));
 
-/** @type {[number, Record<string, string>][]} What the server answers next; then 200. */
+/** @type {[number, Record<string, string>][]} The next responses of the server. Afterwards it answers 200. */
 let answers = [];
 let seen = 0;
 const server = createServer((_, response) => {
@@ -30,7 +30,7 @@ const server = createServer((_, response) => {
 });
 let url = '';
 let host = '';
-/** Where nobody listens. */
+/** An address without a server. */
 let nowhere = '';
 
 before(async () => {
@@ -95,7 +95,7 @@ const makers = {
 };
 
 /**
- * The error that says so; a fetch may hide it as a cause.
+ * The ServiceBusyError, which may be the cause of an error of fetch.
  * @param {any} error
  * @returns {ServiceBusyError}
  */
@@ -198,7 +198,7 @@ describe('all adapters', () => {
   });
 
   it('many waiting requests call the throttle rarely', async () => {
-    // If every turn woke all, half of the square of them would be asked: 20,000.
+    // If every turn woke all waiting requests, there would be 20,000 calls.
     for (const name of ['fetch', 'undici request', 'axios']) {
       const throttle = new BusyThrottle({ floor: 200 });
       throttle.onBusy(host);
@@ -261,7 +261,7 @@ describe('all adapters', () => {
   it('a response of axios is counted if its configuration was copied', async () => {
     const throttle = new BusyThrottle();
     const instance = axios.create({ validateStatus: () => true });
-    // Run after those that were added later.
+    // Request interceptors of axios run in reverse order.
     instance.interceptors.request.use((config) => ({ ...config }));
     busyAxios(instance, { throttle });
     answers = [[503, { 'Retry-After': '60' }]];
@@ -315,7 +315,7 @@ describe('all adapters', () => {
 
   it('serviceOf() returns host and port as in Python', () => {
     for (const { url: from, service } of vectors.services) assert.equal(serviceOf(from), service, from);
-    // Also when it was asked so often that it is compiled.
+    // Many calls, so that the JavaScript engine compiles the function.
     const names = Array.from({ length: 50_000 }, () => serviceOf('http://b\u00fccher.example/'));
     assert.deepEqual([...new Set(names)], ['xn--bcher-kva.example']);
   });

@@ -1,4 +1,4 @@
-// What is charged at one node is owed at all of them: by hand, and by requests that cost much.
+// Tests that a charge on one node reaches its peers: by charge(), and by requests that cost more than the burst.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -39,13 +39,13 @@ after(() => {
 });
 
 /**
- * Uses tags until the other node has the balance of one that it should have: it takes no reports
- * while it starts, and has another balance where it was told in the midst of the use.
+ * Tries tags until the peer has the expected balance for one. The peer accepts no reports while it starts, and has
+ * another balance if a report arrived during the use of a tag.
  * @param {string} name
  * @param {number} balance
  * @param {(tag: string) => unknown} use
  */
-async function told(name, balance, use) {
+async function useUntilCounted(name, balance, use) {
   for (let i = 0; i < 60; i += 1) {
     const tag = `${name} ${i}`;
     await use(tag);
@@ -65,7 +65,7 @@ describe('peers', () => {
   ];
   for (const [call, used] of calls) {
     it(`a peer receives ${used} units after ${call}()`, async () => {
-      const tag = await told(call, BURST - used, (one) => {
+      const tag = await useUntilCounted(call, BURST - used, (one) => {
         nodes[0][call](one, 30);
         nodes[0].refund(one, 25);
         nodes[0].allow(one);
@@ -81,7 +81,7 @@ describe('peers', () => {
     const ask = (/** @type {number} */ at, /** @type {string} */ user, /** @type {number} */ units) =>
       webs[at].get('/', { headers: { 'X-User': user, 'X-Cost': units } });
     try {
-      const user = await told('request', -2 * BURST, async (one) => assert.equal((await ask(0, one, 3 * BURST)).status, 200));
+      const user = await useUntilCounted('request', -2 * BURST, async (one) => assert.equal((await ask(0, one, 3 * BURST)).status, 200));
       for (const at of [0, 1]) {
         const { status, headers } = await ask(at, user, 1);
         const off = Number(headers['retry-after']) * 1000 - 21 * HOUR_MS;

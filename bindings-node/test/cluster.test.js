@@ -1,4 +1,4 @@
-// Nodes of a cluster on real sockets of this machine: in one process, in several, and in threads.
+// Tests of clusters on real sockets of this machine: in one process, in several, and in threads.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -16,7 +16,7 @@ const INDEX = join(__dirname, '..');
 const ZEROS = '0'.repeat(16);
 
 /**
- * Ports that were free a moment ago.
+ * Ports that are free.
  * @param {number} count
  */
 async function freePorts(count) {
@@ -45,7 +45,7 @@ const options = (port, peers, more) => ({
 });
 
 /**
- * How long something takes is not the question here.
+ * Waits for a condition. The test does not depend on the time.
  * @param {string} what
  * @param {() => unknown} done
  */
@@ -58,8 +58,8 @@ async function until(what, done) {
 }
 
 /**
- * Uses a tag, and waits for all to know of it. A node takes no reports while it starts, and what is
- * late on a busy machine is not charged: so this is tried again, with another tag.
+ * Uses a tag and waits until all nodes have counted it. Tries again with another tag, because a node accepts no reports
+ * while it starts, and late reports are not charged on a busy machine.
  * @param {(tag: string) => unknown} use
  * @param {(tag: string) => unknown} known
  */
@@ -86,7 +86,7 @@ function statsOf(throttle) {
 const peersUp = (throttle) => statsOf(throttle).peers.filter(({ state }) => state === 'up');
 
 /**
- * Runs a program in a process of its own, which must end by itself, and gives what it prints.
+ * Runs a program in a new process, which must end by itself, and returns its output.
  * @param {string} code
  * @param {unknown} config
  */
@@ -125,8 +125,8 @@ describe('nodes of one process', () => {
       (tag) => [one, two].every((node) => node.peek(tag).balance === 950),
     );
 
-    // What is told of a peer is written down now and then.
-    await until('a report that is told of', () => peersUp(one)[0].received > 0);
+    // The statistics of a peer are updated with a delay.
+    await until('a report in the statistics of the peer', () => peersUp(one)[0].received > 0);
     const [mine, theirs] = [statsOf(one), statsOf(two)];
     assert.match(mine.node, /^[0-9a-f]{16}$/);
     assert.notEqual(mine.node, theirs.node);
@@ -151,7 +151,7 @@ describe('nodes of one process', () => {
 
     two.close();
     await until('goodbye', () => one.events(last).some(({ kind }) => kind === 'peer_left'));
-    await until('a peer that is told to have left', () => peersUp(one).length === 0);
+    await until('a peer that has left', () => peersUp(one).length === 0);
     one.close();
   });
 
@@ -268,7 +268,7 @@ describe('a node of another process', () => {
       child.send({ name, tag });
       return (await answer)[0].answer;
     };
-    // When the test fails, nothing must keep its process alive.
+    // A failing test must not keep its process alive.
     t.after(() => child.kill());
     const here = new Throttle(options(ports[0], [ports[1]]));
     here.start();
@@ -297,7 +297,7 @@ describe('a thread', () => {
   it('a thread may end while its nodes exchange', async () => {
     const ports = await freePorts(2);
     const configs = ports.map((port, i) => options(port, [ports[1 - i]]));
-    // The addon is in these threads only, so that Node would unload it with the last.
+    // Only these threads load the addon, so Node would unload it with the last one.
     const code = `
       const { once } = require('node:events');
       const { Worker } = require('node:worker_threads');

@@ -1,5 +1,5 @@
-// What is particular to middleware of the form (request, response, next): several of them, handlers,
-// routers, and Hono's and Koa's way to do the same.
+// Tests of middleware with the arguments (request, response, next): several throttles, handlers and routers. And the
+// same for Koa and Hono.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -23,7 +23,7 @@ const throttle = expressThrottle;
 const made = (config) => new Throttle({ ...config, clock: new ManualClock() });
 
 /**
- * Whether a middleware lets a request pass that never came by a network.
+ * Whether a middleware passes a request without a connection.
  * @param {Any} middleware
  * @param {string | undefined} remoteAddress
  * @param {Record<string, string>} [headers]
@@ -59,8 +59,8 @@ for (const name of ['express', 'express4']) {
     it('request.rateLimit and onRefused have the decision of the throttle', async () => {
       const app = need(name)();
       /** @type {Any[]} */
-      const told = [];
-      const onRefused = (/** @type {Any} */ request, /** @type {Any} */ _response, /** @type {Any} */ decision) => told.push([decision, request.rateLimit.decision]);
+      const calls = [];
+      const onRefused = (/** @type {Any} */ request, /** @type {Any} */ _response, /** @type {Any} */ decision) => calls.push([decision, request.rateLimit.decision]);
       app.use(throttle(made({ rate: '1/day' }), { onRefused }));
       app.get('/', (/** @type {Any} */ { rateLimit }, /** @type {Any} */ response) => {
         assert.equal(rateLimit.decision, rateLimit.decision);
@@ -71,7 +71,7 @@ for (const name of ['express', 'express4']) {
         assert.deepEqual(JSON.parse((await get()).body), twin.check('t'));
         assert.equal((await get()).status, 429);
       });
-      const [[decision, same]] = told;
+      const [[decision, same]] = calls;
       assert.equal(decision, same);
       assert.deepEqual(decision, twin.check('t'));
     });
@@ -178,23 +178,23 @@ for (const name of ['express', 'express4']) {
     it('each request has its own rateLimit, also in mounted applications and later callbacks', async () => {
       const app = need(name)();
       const below = need(name)();
-      const told = (/** @type {Any} */ request, /** @type {Any} */ response) =>
+      const respond = (/** @type {Any} */ request, /** @type {Any} */ response) =>
         response.json([request.rateLimit?.remaining ?? null, request.limits?.remaining ?? null]);
-      app.get('/none', told);
+      app.get('/none', respond);
       app.use(throttle(made({ rate: '9/s' })));
       below.use(throttle(made({ rate: '6/s' }), { requestPropertyName: 'limits' }));
-      below.get('/below', told);
+      below.get('/below', respond);
       app.use(below);
-      app.get('/again', throttle(made({ rate: '3/s' })), told);
+      app.get('/again', throttle(made({ rate: '3/s' })), respond);
       app.get('/own', (/** @type {Any} */ request, /** @type {Any} */ response) => {
         request.rateLimit = { remaining: 'mine' };
-        told(request, response);
+        respond(request, response);
       });
-      app.get('/later', (/** @type {Any} */ request, /** @type {Any} */ response) => setTimeout(told, 50, request, response));
+      app.get('/later', (/** @type {Any} */ request, /** @type {Any} */ response) => setTimeout(respond, 50, request, response));
       const given = need(name)();
       given.request.rateLimit = 'of the application';
       given.use(throttle(made({ rate: '2/s' })));
-      given.use(told);
+      given.use(respond);
       app.use('/given', given);
       await using(app, async (get) => {
         const body = async (/** @type {string} */ path) => JSON.parse((await get(path)).body);
@@ -202,15 +202,15 @@ for (const name of ['express', 'express4']) {
         assert.deepEqual(await body('/below'), [8, 5]);
         assert.deepEqual(await body('/again'), [2, 4]);
         assert.deepEqual((await body('/own'))[0], 'mine');
-        // Two at once on one connection: each has its own.
+        // Two requests at once on one connection have separate properties.
         const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
         const both = await Promise.all([get('/later', { agent }), get('/later', { agent })]);
         assert.deepEqual(both.map((answer) => answer.body), ['[5,2]', '[4,1]']);
         agent.destroy();
         assert.deepEqual((await body('/given'))[0], 1);
       });
-      // Other applications have requests of the same kind.
-      await using(need(name)().use(told), async (get) => assert.equal((await get()).body, '[null,null]'));
+      // Requests of another application do not have the property.
+      await using(need(name)().use(respond), async (get) => assert.equal((await get()).body, '[null,null]'));
     });
 
     it('the option handler responds to a refusal, and its errors go to the application', async () => {
@@ -292,7 +292,7 @@ describe('a middleware', () => {
   });
 
   it('requests of closed connections share a bucket that no client can choose', async () => {
-    // What has the letters of "gone" as its address, or as its header.
+    // Clients whose address or header has the bytes of "gone".
     for (const [options, headers] of [[{}, {}], [{ tag: 'header:x-client' }, {}], [{ tag: 'header:x-client' }, { 'x-client': 'gone' }]]) {
       const middleware = throttle('1/day', { table: false, ...options });
       const gone = () => passes(middleware, undefined, {}, { destroyed: true });
@@ -306,7 +306,7 @@ describe('a middleware', () => {
     for (const name of ['root', 'networkaddress16']) {
       assert.throws(() => throttle('1/day', { table: false, allow: [name] }), { field: 'allow', message: RegExp(`"${name}"`) });
     }
-    // A name that is meant for headers is nobody's address there either.
+    // A name in `allow` for header tags does not match an address, either.
     const headers = throttle('1/day', { table: false, ipv6Prefix: 128, tag: 'header:x-client', allow: ['root', 'networkaddress16'] });
     for (const peer of ['114.111.111.116', '6e65:7477:6f72:6b61:6464:7265:7373:3136']) {
       assert.deepEqual([passes(headers, peer), passes(headers, peer)], [true, false], peer);
@@ -315,7 +315,7 @@ describe('a middleware', () => {
     for (const peer of ['127.0.0.1', '127.0.0.2']) {
       assert.deepEqual([passes(middleware, peer), passes(middleware, peer)], [true, true], peer);
     }
-    // Where tags are names, they are meant.
+    // If tags are names, `allow` matches them.
     for (const tag of ['header:x-client', () => 'root', () => Buffer.from('root')]) {
       const named = throttle('1/day', { table: false, allow: ['root'], tag });
       const pass = () => passes(named, '127.0.0.1', { 'x-client': 'root' });

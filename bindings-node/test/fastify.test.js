@@ -1,4 +1,4 @@
-// The plugin for Fastify: what routes say about themselves.
+// Tests of the plugin for Fastify, with options of routes.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -20,8 +20,8 @@ const fastify = require('fastify');
 async function made(options, routes) {
   const app = fastify();
   await app.register(throttle, options);
-  for (const [url, said] of Object.entries(routes)) {
-    app.get(url, said === undefined ? {} : { config: { throttle: said } }, async () => 'hello');
+  for (const [url, own] of Object.entries(routes)) {
+    app.get(url, own === undefined ? {} : { config: { throttle: own } }, async () => 'hello');
   }
   const get = async (/** @type {string} */ url, method = 'GET') => (await app.inject({ method, url })).statusCode;
   const many = async (/** @type {string} */ url, /** @type {number} */ count) => {
@@ -42,7 +42,7 @@ describe('routes of Fastify', () => {
     assert.deepEqual(await many('/rate', 3), [200, 200, 429]);
     assert.deepEqual(await many('/free', 5), Array(5).fill(200));
     assert.deepEqual([await get('/a'), await get('/b'), await get('/same'), await get('/a')], [200, 200, 200, 429]);
-    assert.equal(await get('/no/such/route'), 429, 'what is not found is throttled, too');
+    assert.equal(await get('/no/such/route'), 429, 'a request without a route must be limited');
   });
 
   it('the module itself is the plugin for require() and import', async () => {
@@ -79,12 +79,12 @@ describe('routes of Fastify', () => {
   });
 
   it('wrong options of a route are an error when it is added', async () => {
-    for (const [said, field] of /** @type {[Any, string][]} */ ([[{ rate: 'x' }, 'rate'], [{ rat: '1/s' }, 'rat'], [[], 'config.throttle']])) {
-      await assert.rejects(made({ rate: '3/day', table: false }, { '/': said }), { field, message: /^GET \/: / });
+    for (const [own, field] of /** @type {[Any, string][]} */ ([[{ rate: 'x' }, 'rate'], [{ rat: '1/s' }, 'rat'], [[], 'config.throttle']])) {
+      await assert.rejects(made({ rate: '3/day', table: false }, { '/': own }), { field, message: /^GET \/: / });
     }
     await assert.rejects(made({ rate: '3/day', table: false, global: 5 }, {}), { field: 'global' });
     await assert.rejects(made({}, {}), { field: 'rate' });
-    // Also what is right for the plugin, whose tags are names, and not for the route.
+    // `allow` of the plugin fits its own tags, which are names, but not those of the route.
     const named = { rate: '3/day', table: false, tag: 'header:X-Client', allow: ['alice'] };
     await assert.rejects(made(named, { '/': { tag: 'address' } }), { field: 'allow', message: /^GET \/: allow: must be an address .*, got "alice"/ });
     await made(named, { '/': { tag: 'address', allow: ['127.0.0.1'] } });
@@ -101,9 +101,9 @@ describe('routes of Fastify', () => {
       assert.deepEqual([await get(`bob ${url}`), await get(`bob ${url}`)], [200, 429]);
     }
     assert.deepEqual(await many('/all', 2), [200, 200]);
-    // Routes whose tags are addresses, and a plugin that asks about all routes by addresses.
-    for (const said of [true, {}, '1/day', { cost: 0 }, { tag: 'address' }]) {
-      await assert.rejects(made({ ...shared, global: false }, { '/named': { keyGenerator: client }, '/': said }), error('GET /: '));
+    // Routes whose tags are addresses, and a global plugin whose tags are addresses.
+    for (const own of [true, {}, '1/day', { cost: 0 }, { tag: 'address' }]) {
+      await assert.rejects(made({ ...shared, global: false }, { '/named': { keyGenerator: client }, '/': own }), error('GET /: '));
     }
     await assert.rejects(made(shared, { '/': { keyGenerator: client } }), error(''));
     await assert.rejects(made({ ...shared, global: false, allow: ['10.0.0.1/8'] }, {}), { field: 'allow' });
@@ -127,8 +127,8 @@ describe('routes of Fastify', () => {
     app.register(throttle, { global: false, rate: '1/day', clock: new ManualClock(), allow: ['root'] });
     app.get('/', { config: { throttle: true } }, async () => 'hello');
     const get = async () => (await app.inject({ url: '/', remoteAddress: '114.111.111.116' })).statusCode;
-    const [heard] = await warnings(async () => assert.deepEqual([await get(), await get()], [200, 429]));
-    assert.match(heard.message, /config\.throttle of \/ failed: allow: must be an address .*, got "root"/);
+    const [emitted] = await warnings(async () => assert.deepEqual([await get(), await get()], [200, 429]));
+    assert.match(emitted.message, /config\.throttle of \/ failed: allow: must be an address .*, got "root"/);
   });
 
   it('a refusal goes to the nearest error handler, with its header fields set', async () => {
@@ -198,8 +198,8 @@ describe('routes of Fastify', () => {
     app.get('/wrong', { config: { throttle: { rat: 1 } } }, async () => 'hello');
     const get = async (/** @type {string} */ url) => (await app.inject(url)).statusCode;
     assert.deepEqual([await get('/login'), await get('/login'), await get('/free'), await get('/free')], [200, 429, 200, 200]);
-    const [heard, ...more] = await warnings(async () => assert.deepEqual([await get('/wrong'), await get('/wrong')], [200, 200]));
-    assert.match(heard.message, /config\.throttle of \/wrong failed: rat: unknown option; did you mean rate\?/);
+    const [emitted, ...more] = await warnings(async () => assert.deepEqual([await get('/wrong'), await get('/wrong')], [200, 200]));
+    assert.match(emitted.message, /config\.throttle of \/wrong failed: rat: unknown option; did you mean rate\?/);
     assert.deepEqual(more, []);
   });
 

@@ -1,4 +1,4 @@
-// What responses say, and what the application finds at its requests.
+// Tests of header fields and of request.rateLimit.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -13,7 +13,7 @@ const { testFields } = require('./shared/fields.js');
 
 testFields('Node', dthrottle);
 
-/** A request and its response, as far as middleware sees them. */
+/** A request and its response with the properties that middleware uses. */
 function exchange() {
   const response = Object.assign(new EventEmitter(), {
     statusCode: 200, headersSent: false, getHeader: () => undefined, setHeader() {}, end() {},
@@ -23,7 +23,7 @@ function exchange() {
 
 describe('request.rateLimit', () => {
   /**
-   * When the bucket is full again, by what is found at a request after a second.
+   * The resetTime of a request's rateLimit, which is read after a second.
    * @param {import('node:test').TestContext} t
    * @param {Any} options
    * @param {number} requests

@@ -1,4 +1,4 @@
-// What the middleware of all frameworks does alike, request by request, in real servers.
+// Tests of the middleware in all frameworks, with real servers.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -7,11 +7,11 @@ const { connect } = require('node:net');
 const { describe, it } = require('node:test');
 
 const { ManualClock, Throttle } = require('../index.js');
-const { kinds, start, usualRefusal, warnings } = require('./shared/web.js');
+const { kinds, start, defaultRefusal, warnings } = require('./shared/web.js');
 
 /** @typedef {any} Any */
 
-/** A throttle that lets so many pass, and then one a minute. @param {number} [burst] */
+/** A throttle with this burst, and one unit per minute. @param {number} [burst] */
 function once(burst = 1) {
   const clock = new ManualClock();
   return Object.assign(new Throttle({ rate: '1/minute', burst, clock }), { clock });
@@ -27,7 +27,7 @@ async function until(holds) {
 }
 
 /**
- * Sends requests on one connection, and leaves without waiting for the answers.
+ * Sends requests on one connection and closes it without waiting for the responses.
  * @param {number} port @param {number} count @param {() => boolean} when @param {string} [path]
  */
 async function leave(port, count, when, path = '/') {
@@ -40,7 +40,7 @@ async function leave(port, count, when, path = '/') {
 for (const kind of kinds) {
   describe(kind, () => {
     /**
-     * Runs with a server.
+     * Runs a test with a server.
      * @param {Any[]} given
      * @param {(web: import('./shared/web.js').Web) => Promise<void>} run
      */
@@ -63,7 +63,7 @@ for (const kind of kinds) {
         assert.equal(first.headers.ratelimit, '"default";r=1;t=60');
         assert.equal(first.headers['ratelimit-policy'], '"default";q=2;w=120');
         assert.equal(first.headers['retry-after'], undefined);
-        const { type, body } = usualRefusal(kind);
+        const { type, body } = defaultRefusal(kind);
         assert.equal(last.body, body);
         assert.equal(last.headers['retry-after'], '60');
         assert.equal(last.headers.ratelimit, '"default";r=0;t=60');
@@ -84,7 +84,7 @@ for (const kind of kinds) {
       await using([once()], async (web) => {
         await web.get();
         const { status, headers, body } = await web.get('/', { method: 'HEAD' });
-        const length = String(usualRefusal(kind).body.length);
+        const length = String(defaultRefusal(kind).body.length);
         assert.deepEqual([status, body, headers['content-length'], headers['retry-after']], [429, '', length, '60']);
       });
     });
@@ -112,7 +112,7 @@ for (const kind of kinds) {
         assert.equal(await from('6.6.6.6, 203.0.113.1'), 429);
         assert.equal(await from('203.0.113.2'), 200);
         assert.equal(await from('203.0.113.3', '127.0.0.9'), 200);
-        assert.equal(await from('203.0.113.4', '127.0.0.9'), 429, 'who is no proxy is a client');
+        assert.equal(await from('203.0.113.4', '127.0.0.9'), 429, 'a peer that is no trusted proxy must be the client');
       });
     });
 
@@ -120,12 +120,12 @@ for (const kind of kinds) {
       for (const wrap of [(/** @type {Any} */ x) => x, async (/** @type {Any} */ x) => x]) {
         const throttle = once(4);
         /** @type {Any[]} */
-        const told = [];
+        const calls = [];
         const options = {
           tag: () => wrap('t'),
           cost: () => wrap(2),
           skip: () => wrap(false),
-          onRefused: (/** @type {Any[]} */ ...given) => told.push(given.at(-1)),
+          onRefused: (/** @type {Any[]} */ ...given) => calls.push(given.at(-1)),
           body: () => wrap({ sorry: 'later' }),
         };
         await using([throttle, options], async (web) => {
@@ -133,7 +133,7 @@ for (const kind of kinds) {
           const { status, headers, body } = await web.get();
           assert.deepEqual([status, body], [429, '{"sorry":"later"}']);
           assert.match(headers['content-type'], /^application\/json/);
-          assert.deepEqual([told.length, told[0].rule, throttle.peek('t').remaining], [1, 'rule1', 0]);
+          assert.deepEqual([calls.length, calls[0].rule, throttle.peek('t').remaining], [1, 'rule1', 0]);
         });
       }
       await using([once(), { skip: async () => true }], async (web) => {
@@ -147,7 +147,7 @@ for (const kind of kinds) {
         throw new Error('oops');
       };
       for (const bad of [fail, async () => fail()]) {
-        const heard = await warnings(async () => {
+        const emitted = await warnings(async () => {
           await using([once(), { tag: bad }], async (web) => {
             assert.deepEqual(await web.statuses(3), [200, 429, 429]);
             assert.deepEqual([web.counts.failed, web.counts.untagged], [3, 3]);
@@ -157,7 +157,7 @@ for (const kind of kinds) {
             assert.equal(web.counts.failed, 10);
           });
         });
-        const codes = heard.map(({ code, message }) => `${code} ${message.split(' ')[0]}`).sort();
+        const codes = emitted.map(({ code, message }) => `${code} ${message.split(' ')[0]}`).sort();
         assert.deepEqual(codes, [
           'DTHROTTLE_FAILED body', 'DTHROTTLE_FAILED cost', 'DTHROTTLE_FAILED onRefused',
           'DTHROTTLE_FAILED skip', 'DTHROTTLE_FAILED tag',
@@ -211,10 +211,10 @@ for (const kind of kinds) {
     });
 
     it('no request is refused in dry run', async () => {
-      let told = 0;
-      await using([once(), { dryRun: true, maxDelayMs: 1000, onRefused: () => (told += 1) }], async (web) => {
+      let calls = 0;
+      await using([once(), { dryRun: true, maxDelayMs: 1000, onRefused: () => (calls += 1) }], async (web) => {
         assert.deepEqual(await web.statuses(3), [200, 200, 200]);
-        assert.deepEqual([web.counts.passed, web.counts.dryRun, web.counts.refused, told], [1, 2, 0, 2]);
+        assert.deepEqual([web.counts.passed, web.counts.dryRun, web.counts.refused, calls], [1, 2, 0, 2]);
       });
       const throttle = new Throttle({ rate: '1/minute', dryRun: true });
       await using([throttle, { maxDelayMs: 60_000 }], async (web) => {
@@ -237,7 +237,7 @@ for (const kind of kinds) {
         assert.deepEqual(await web.statuses(2, { localAddress: '127.0.0.9' }), [200, 200]);
         assert.deepEqual(await web.statuses(2, { headers: { 'X-Client': 'alice' } }), [200, 200]);
         assert.deepEqual(await web.statuses(2, { headers: { 'X-Client': 'bob' } }), [200, 429]);
-        // Sent twice it is none: otherwise everybody could have as many buckets as they like.
+        // A header that is sent twice is ignored. Otherwise a client could choose its bucket.
         assert.deepEqual(await web.statuses(2, { headers: { 'X-Client': ['bob', 'x'] } }), [200, 429]);
         assert.deepEqual(await web.statuses(1, { headers: { 'X-Client': ['bob', 'y'] } }), [429]);
       });
@@ -320,7 +320,7 @@ for (const kind of kinds) {
         await using([throttle, { [option]: true }], async (web) => {
           for (let i = 1; i <= 4; i += 1) {
             await leave(web.port, 1, () => web.counts.passed + web.counts.refused === i, '/?wait');
-            // The server has seen the client leave before the next one comes.
+            // Waits until the server has noticed that the client left.
             await until(() => web.left() === Math.min(i, 2));
           }
           assert.deepEqual([web.counts.passed, web.counts.refused, web.seen.length], [2, 2, 2]);
@@ -342,7 +342,7 @@ for (const kind of kinds) {
         assert.equal(times.filter(({ status }) => status === 429).length, 8 - passed.length);
         assert.ok(passed.length >= 4, `${passed.length}`);
         passed.forEach((ms, i) => assert.ok(ms > 50 * i - 5, `${ms} ms is before turn ${i}`));
-        // On a slow machine turns come while some are still asking.
+        // On a slow machine some requests pass before all others have arrived.
         assert.ok(web.counts.delayed > 0 && web.counts.delayed < passed.length);
       });
     });
@@ -359,7 +359,7 @@ for (const kind of kinds) {
         away.abort();
         await gone;
         await until(() => web.counts.gaveUp === 1);
-        // Whoever passes makes room, too.
+        // A request that passes is no longer delayed.
         for (const delayed of [2, 3]) {
           throttle.clock.advance(delayed === 2 ? 59_980 : 60_000);
           assert.equal((await web.get()).status, 200);
@@ -440,7 +440,7 @@ describe('HTTP/2', () => {
       assert.equal(await get('/bad', 'bob'), 500);
       await until(() => budget.peek('bob').remaining === 1);
       assert.deepEqual([await get('/', 'bob'), await get('/', 'bob'), await get('/', 'alice')], [200, 429, 200]);
-      // Sent twice it is none.
+      // A header that is sent twice is ignored.
       assert.deepEqual([await get('/', ['bob', 'x']), await get('/', ['bob', 'y'])], [200, 429]);
     } finally {
       session.close();

@@ -1,4 +1,4 @@
-// Options are checked when a middleware is made, and the error says what would be right.
+// Tests that wrong options are errors when a middleware is made.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -203,13 +203,13 @@ describe('options', () => {
 
   it('windowMs and limit make a rule and a warning', async () => {
     const clock = new ManualClock();
-    const heard = await warnings(() => {
+    const emitted = await warnings(() => {
       const { domain } = make({ windowMs: 60_000, limit: 100, clock });
       assert.deepEqual(domain.rules, [{ name: 'rule1', limit: 100, windowMs: 60_000 }]);
       make({ windowMs: 60_000, max: 100, clock, validate: { window: false } });
     });
-    assert.deepEqual(heard.map(({ code }) => code), ['DTHROTTLE_WINDOW']);
-    assert.match(heard[0].message, /rate "100 per 60000 ms"/);
+    assert.deepEqual(emitted.map(({ code }) => code), ['DTHROTTLE_WINDOW']);
+    assert.match(emitted[0].message, /rate "100 per 60000 ms"/);
   });
 });
 

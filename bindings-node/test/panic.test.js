@@ -1,5 +1,5 @@
-// Panics of the addon: an error, and the process goes on. The debug build can be told to panic, and
-// it also notices any overflow in the arithmetic, so that the vectors are run with it once more.
+// Tests that a panic of the addon is an error and does not end the process. The debug build has functions that panic.
+// It also checks for integer overflow, so the vectors run with it, too.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -12,7 +12,7 @@ const { load } = require('../native.js');
 const { failsWith, testVectors } = require('./shared/vectors.js');
 
 const ROOT = join(__dirname, '../..');
-/** `make test-node` puts it there. */
+/** The debug build, from `make test-node`. */
 const ADDON = join(ROOT, 'target/debug/dthrottle.node');
 const native = load(ADDON);
 const { panicHot, panicNow } = /** @type {any} */ (native);
@@ -38,7 +38,7 @@ describe('panics', () => {
     const sources = readdirSync(folder).filter((name) => name.endsWith('.rs'));
     const texts = sources.map((name) => readFileSync(join(folder, name), 'utf8')).join('');
     const macros = texts.match(/^\s*#\[napi.*\]$/gm) ?? [];
-    // The hot calls come in through one function, which the first test has seen.
+    // All hot calls use one function, which the first test covers.
     const hot = texts.match(/^\s*environment\.export::<\w+>/gm) ?? [];
     const exports = macros.filter((line) => !line.includes('module_exports'));
     assert.equal(macros.length, exports.length + 1);
@@ -62,7 +62,7 @@ describe('panics', () => {
     const id = Number(native.domainId(handle));
     const BYTES = 1;
     /**
-     * Calls as native.js does, also with values that native.js would not write.
+     * Calls the addon as native.js does, also with values that native.js never writes.
      * @param {any} call
      * @param {number} domain
      * @param {any} tag
@@ -77,7 +77,7 @@ describe('panics', () => {
     };
     assert.equal(ask(allow, id, 't'), undefined);
     assert.equal(ask(allow, id, 't', 2), undefined);
-    assert.equal(ask(allow, id, 't', 1, NaN), undefined, 'allow does not read the longest wait');
+    assert.equal(ask(allow, id, 't', 1, NaN), undefined, 'allow must not read maxDelayMs');
     const misuses = [
       ...[undefined, 5, {}, clock, null, Symbol('t')].flatMap((tag) => [
         () => ask(allow, id, tag),

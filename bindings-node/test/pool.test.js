@@ -1,5 +1,5 @@
-// What the middleware of a process have in common: a throttle, and with it one exchange with the
-// cluster; what is said; how many requests are delayed. And how a middleware ends.
+// Tests of what all middleware of a process shares: the throttle with its exchange, warnings, and the limit of delayed
+// requests. And tests of closing middleware.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -21,7 +21,7 @@ const { ask, kinds, start, warnings } = require('./shared/web.js');
 const WEB = join(__dirname, '../web');
 const NAME = `pool${process.pid}`;
 
-/** In every program: the threads that exchange, and what asks a middleware about a request. */
+/** The beginning of every program: counts the threads that exchange, and sends a request to a middleware. */
 const PRELUDE = `
 const { threads } = require(${JSON.stringify(join(__dirname, 'shared/threads.js'))});
 const { throttle } = require(${JSON.stringify(join(WEB, 'express.js'))});
@@ -35,7 +35,7 @@ const get = (limit) => {
 };
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const none = async () => { while (threads() > 0) await sleep(5); };
-// A thread has its name a moment after its start; more than there should be show soon after that.
+// A thread gets its name shortly after its start. Waits a little longer for threads that should not exist.
 const running = async (least) => { while (threads() < least) await sleep(5); await sleep(100); return threads(); };
 `;
 
@@ -51,7 +51,7 @@ describe('the middleware of a process', () => {
   /** @param {string} code */
   function run(code) {
     const file = join(folder, 'app.cjs');
-    writeFileSync(file, `${PRELUDE}(async () => {${code}})().then((said) => console.log(JSON.stringify(said)));`);
+    writeFileSync(file, `${PRELUDE}(async () => {${code}})().then((result) => console.log(JSON.stringify(result)));`);
     const { status, stdout, stderr } = spawnSync(process.execPath, [file], { encoding: 'utf8', timeout: 60_000 });
     assert.equal(status, 0, stderr);
     assert.equal(stderr, '');
@@ -66,7 +66,7 @@ describe('the middleware of a process', () => {
       const before = threads();
       const passed = limits.map((limit) => [get(limit), get(limit), get(limit), get(limit), get(limit)].filter(Boolean).length);
       const during = await running(1);
-      // The same again has the same throttle; another one comes too late for that.
+      // The same rules use the same throttle. A middleware with other rules is too late to join it.
       const same = throttle(rates[0], { domain: 'd0', table, cluster });
       const later = throttle('5 per 9 years', { domain: 'later', table, cluster });
       const more = [get(same), get(later), await running(2)];
@@ -116,22 +116,22 @@ describe('the middleware of a process', () => {
       app.get('/shared', { config: { throttle: { cost: 9 } } }, async () => '');
       app.get('/', async () => '');
       const statuses = async (url) => [(await app.inject(url)).statusCode, (await app.inject(url)).statusCode];
-      const said = [await statuses('/1'), await statuses('/2'), await statuses('/shared'), (await app.inject('/')).statusCode];
+      const result = [await statuses('/1'), await statuses('/2'), await statuses('/shared'), (await app.inject('/')).statusCode];
       const during = await running(1);
       await app.close();
       await none();
-      return [...said, during];
+      return [...result, during];
     `);
     assert.deepEqual(seen, [[200, 429], [200, 200], [200, 429], 429, 1]);
   });
 
   it('the same warning of several middlewares is emitted once', async () => {
-    const heard = await warnings(() => {
+    const emitted = await warnings(() => {
       for (const domain of ['a', 'b', 'c']) express({ windowMs: 1000, limit: 5, table: false, domain });
       express({ windowMs: 1000, limit: 6, table: false });
     });
-    assert.deepEqual(heard.map(({ code }) => code), ['DTHROTTLE_WINDOW', 'DTHROTTLE_WINDOW']);
-    assert.notEqual(heard[0].message, heard[1].message);
+    assert.deepEqual(emitted.map(({ code }) => code), ['DTHROTTLE_WINDOW', 'DTHROTTLE_WINDOW']);
+    assert.notEqual(emitted[0].message, emitted[1].message);
   });
 
   it('maxDelayed limits the delayed requests of all middleware together', async () => {
@@ -140,7 +140,7 @@ describe('the middleware of a process', () => {
     try {
       const got = [1, 2, 3].map(() => one.get().then(({ status }) => status, () => 'gone'));
       while (one.counts.delayed < 2) await new Promise((resolve) => setTimeout(resolve, 5));
-      // The first passes at once, and there is no room for the second.
+      // The first request passes, and the second exceeds maxDelayed.
       assert.deepEqual(await two.statuses(2), [200, 429]);
       assert.equal(await Promise.race(got), 200);
     } finally {
@@ -161,7 +161,7 @@ describe('closed middleware', () => {
         web.tools.close();
         web.tools.close();
         assert.deepEqual(await web.statuses(3), [200, 200, 200]);
-        assert.equal(mine.peek('x').allowed, true, 'a throttle of the application stays open');
+        assert.equal(mine.peek('x').allowed, true, 'closing middleware must not close the throttle of the application');
       } finally {
         web.close();
       }

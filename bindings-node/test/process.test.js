@@ -1,4 +1,4 @@
-// The addon in a process: threads that come and go, memory, and the end.
+// Tests of the addon in a process: threads, memory, and the end of the process.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -13,7 +13,7 @@ const { run } = require('./shared/package.js');
 
 const INDEX = join(__dirname, '..');
 
-/** Answers every message with what remains; between them, it keeps itself busy if it is told to. */
+/** A thread that answers each message with the remaining units, and can keep itself busy in between. */
 const WORKER = `
 const { parentPort, workerData } = require('node:worker_threads');
 const { ManualClock, Throttle } = require(workerData.index);
@@ -38,7 +38,7 @@ async function ask(worker) {
 }
 
 /**
- * Runs a program in a process of its own and gives what it prints.
+ * Runs a program in a new process and returns its output.
  * @param {string} code
  * @param {string[]} flags
  */
@@ -92,7 +92,7 @@ describe('a process', () => {
   it('the memory of unreachable throttles is freed', () => {
     const code = `
       const { ManualClock, Throttle } = require(INDEX);
-      // In a table for a million tags, each of a few tags would be in a page of its own.
+      // A small table, because in a large one each of a few tags would use another page of memory.
       const config = { rate: '100/s', domains: { api: { rate: 5 } }, table: { size: 1000 } };
       const clock = new ManualClock();
       function churn(count) {
@@ -101,7 +101,7 @@ describe('a process', () => {
           for (let tag = 0; tag < 100; tag += 1) throttle.domain('api').check('tag' + tag);
         }
       }
-      // The finalizers run in between, as they would in any program that waits for something.
+      // Lets finalizers run, as any program does that waits.
       const rest = () => new Promise((resolve) => setImmediate(() => { gc(); setImmediate(resolve); }));
       (async () => {
         churn(1000);
@@ -117,7 +117,7 @@ describe('a process', () => {
       })();
     `;
     const [kept, most] = JSON.parse(program(code, '--expose-gc'));
-    // 10,000 throttles with 100 buckets each are far above 100 MB.
+    // 10,000 throttles with 100 buckets each would need far more than 100 MB.
     assert.ok(kept < 60, `${kept} MB more are in use after 10,000 throttles`);
     assert.ok(most < 200, `${most} MB more were in use at some time`);
   });

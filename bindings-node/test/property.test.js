@@ -1,5 +1,4 @@
-// What the application finds at its requests: where it is, whose it is, and that nothing there fails a
-// request.
+// Tests of the property rateLimit of requests, and that a problem with it fails no request.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -99,14 +98,14 @@ describe('the property of a request', () => {
     it(`${kind}: a property that cannot be set fails no request`, async () => {
       for (const name of kind === 'Express 5' ? ['ip', 'path', 'query'] : ['ip', 'protocol']) {
         for (const tag of [() => 't', async () => 't']) {
-          const heard = await warnings(async () => {
+          const emitted = await warnings(async () => {
             const web = await start(kind, made('3/day'), { requestPropertyName: name, tag });
             assert.deepEqual(await web.statuses(4), [200, 200, 200, 429]);
             assert.equal(web.counts.failed, 4);
             web.close();
           });
-          assert.deepEqual(heard.map(({ code }) => code), ['DTHROTTLE_FAILED']);
-          assert.match(heard[0].message, new RegExp(`^requestPropertyName failed: .*${name}`));
+          assert.deepEqual(emitted.map(({ code }) => code), ['DTHROTTLE_FAILED']);
+          assert.match(emitted[0].message, new RegExp(`^requestPropertyName failed: .*${name}`));
         }
       }
     });
@@ -124,14 +123,14 @@ describe('the property of a request', () => {
 
   it('a method of requests is not overwritten', async () => {
     for (const [kind, name] of [['Express 5', 'get'], ['Express 4', 'accepts'], ['Express 5', 'app']]) {
-      const heard = await warnings(async () => {
+      const emitted = await warnings(async () => {
         const web = await start(kind, made('1/day'), { requestPropertyName: name });
         assert.deepEqual(await web.statuses(2), [200, 429]);
         assert.equal(web.counts.failed, 2);
         web.close();
       });
-      assert.equal(heard.length, 1);
-      assert.match(heard[0].message, new RegExp(`^requestPropertyName failed: ${name} is a method of requests; give another name`));
+      assert.equal(emitted.length, 1);
+      assert.match(emitted[0].message, new RegExp(`^requestPropertyName failed: ${name} is a method of requests; give another name`));
     }
   });
 
@@ -170,7 +169,7 @@ describe('delayed requests', () => {
     await warnings(async () => {
       for (let i = 0; i < 3; i += 1) assert.equal(await middleware({}, strange(), () => 'passed'), 'passed');
     });
-    // Those that waited, for want of events, and all for want of fields.
+    // Two delayed requests fail to add listeners, and all three fail to set fields.
     assert.deepEqual([middleware.counts.delayed, middleware.counts.failed], [2, 5]);
   });
 });
@@ -227,7 +226,7 @@ describe('RateLimitInfo', () => {
     assert.deepEqual([key, tag], [bytes, bytes]);
     assert.ok(key !== bytes && tag !== bytes);
     assert.deepEqual(['user', 42].map((who) => found(throttle(made('5/s'), { tag: () => who })).key), ['user', '42']);
-    // Nobody can send a header that is taken for an address, as whose tag it is marked.
+    // A header that looks like an address is not the tag of an address.
     const unsent = found(throttle(made('5/s'), { tag: 'header:X-Client' }));
     assert.deepEqual([unsent.key, Buffer.from(unsent.tag).toString('latin1')], ['203.0.113.7', 'address\xff\xcb\0q\x07']);
     const six = throttle(made('5/s'), { trustedProxies: ['203.0.113.7'] });
@@ -262,10 +261,10 @@ describe('many throttles', () => {
   it('many throttles refund one response with one listener', async () => {
     const all = Array.from({ length: 12 }, () => made('5/day'));
     const { request, response } = exchange();
-    const heard = await allWarnings(() => {
+    const emitted = await allWarnings(() => {
       for (const one of all) throttle(one, { skipFailedRequests: true, validate: false })(request, response, () => {});
     });
-    assert.deepEqual(heard, []);
+    assert.deepEqual(emitted, []);
     const left = () => all.map((one) => one.peek(Uint8Array.of(203, 0, 113, 7)).remaining);
     assert.deepEqual(left(), Array(12).fill(4));
     response.writeHead(500);
@@ -278,11 +277,11 @@ describe('many throttles', () => {
 /** @param {() => void} run */
 async function allWarnings(run) {
   /** @type {string[]} */
-  const heard = [];
-  const hear = (/** @type {Error} */ { name }) => heard.push(name);
-  process.on('warning', hear);
+  const emitted = [];
+  const onWarning = (/** @type {Error} */ { name }) => emitted.push(name);
+  process.on('warning', onWarning);
   run();
   await new Promise((resolve) => setImmediate(resolve));
-  process.off('warning', hear);
-  return heard;
+  process.off('warning', onWarning);
+  return emitted;
 }

@@ -1,5 +1,5 @@
-// The gatekeeper's memory, in virtual time, and what it says of its options. With real masters it is
-// in tests/daemon/smockron.test.js.
+// Tests of the gatekeeper's delays in virtual time, of its options and of its tags. tests/daemon/smockron.test.js has
+// tests with real masters.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -14,7 +14,7 @@ const { gatekeeper } = require('../smockron/index.js');
 const { using, warnings } = require('./shared/web.js');
 
 /**
- * Delays in virtual time, and requests that note what becomes of them.
+ * Delays in virtual time, and requests that record their results.
  * @param {import('node:test').TestContext} t
  * @param {number} [maxDelayMs]
  * @param {number} [maxDelayed]
@@ -31,7 +31,7 @@ function begin(t, maxDelayMs = 5000, maxDelayed = 100) {
     pass: (/** @type {string} */ status) => notes.push(`${name} ${status} at ${Date.now()}`),
     reject: (/** @type {number} */ until) => notes.push(`${name} rejected, ${until}`),
   });
-  // In steps: the mocked clock jumps to the end of each at once.
+  // Moves in steps, because the mocked clock jumps to the end of each.
   const tick = (/** @type {number} */ ms) => {
     for (let done = 0; done < ms; done += 100) t.mock.timers.tick(100);
   };
@@ -47,7 +47,7 @@ describe('the delays of a gatekeeper', () => {
     assert.equal(delays.until('a', 0), 1000);
     assert.equal(delays.until('b', 0), 0);
     assert.equal(delays.until('a', 1000), 0);
-    assert.equal(delays.size, 0, 'what is over is forgotten');
+    assert.equal(delays.size, 0, 'a client whose time has passed must be removed');
   });
 
   it('each time is given to one request, and the next request waits for the next time', (t) => {
@@ -196,8 +196,8 @@ describe('tags of a gatekeeper', () => {
   const LOCAL = 'address\xff\x7f\0\0\x01';
 
   /**
-   * The frames that a master receives for requests with these values, and the gatekeeper's warnings.
-   * The master asks to delay each client that it hears of for an hour.
+   * The frames that a master receives for requests with these values, and the gatekeeper's warnings. The master delays
+   * each client for an hour.
    * @param {import('node:test').TestContext} t
    * @param {{ tag?: any, logInfo?: any }} options
    * @param {(get: any, keeper: any, next: () => Promise<Buffer[]>) => Promise<void>} run
@@ -226,12 +226,12 @@ describe('tags of a gatekeeper', () => {
     const until = async (condition) => {
       const end = performance.now() + 30_000;
       while (!condition()) {
-        assert.ok(performance.now() < end, `not in time: ${condition}`);
+        assert.ok(performance.now() < end, `timeout while waiting for: ${condition}`);
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
     };
     await using(app, async (get) => {
-      // PUB and SUB lose messages until both are connected.
+      // PUB and SUB sockets lose messages until both are connected.
       const connected = accounting.receive();
       let isConnected = false;
       connected.then(() => { isConnected = true; });
@@ -259,7 +259,7 @@ describe('tags of a gatekeeper', () => {
   const path = (json) => `/?value=${encodeURIComponent(json)}`;
 
   it('tags are the values that clients send or their addresses, and the master can delay each', async (t) => {
-    const heard = await warnings(() => withMaster(t, { tag: valueOf }, async (get, keeper, next) => {
+    const emitted = await warnings(() => withMaster(t, { tag: valueOf }, async (get, keeper, next) => {
       /** Sends requests until one is rejected. @param {string} json */
       const rejected = async (json) => {
         for (let count = 0; count < 1000; count += 1) if ((await get(path(json))).status === 503) return true;
@@ -281,17 +281,17 @@ describe('tags of a gatekeeper', () => {
       }
       assert.equal(keeper.counts.failed, 0);
       assert.ok(keeper.until(Buffer.from(LOCAL, 'latin1')) > Date.now());
-      assert.equal(keeper.until('127.0.0.1'), 0, 'a client can choose this tag');
+      assert.equal(keeper.until('127.0.0.1'), 0, 'a client must not be able to choose this tag');
     }));
-    assert.deepEqual(heard.map(({ code }) => code), ['DTHROTTLE_NO_TAG']);
-    assert.match(heard[0].message, /^tag must return text .* got null; the client's address is counted/);
+    assert.deepEqual(emitted.map(({ code }) => code), ['DTHROTTLE_NO_TAG']);
+    assert.match(emitted[0].message, /^tag must return text .* got null; the client's address is counted/);
   });
 
   it('a tag above 1,024 bytes is replaced by the address, and the log text is cut', async (t) => {
     /** @type {any[]} */
     let [value, info] = ['connect', ''];
     const options = { tag: (/** @type {any} */ r) => (r.url === '/connect' ? 'connect' : value), logInfo: () => info };
-    const heard = await warnings(() => withMaster(t, options, async (get, keeper, next) => {
+    const emitted = await warnings(() => withMaster(t, options, async (get, keeper, next) => {
       /** @type {[any, string][]} */
       const cases = [
         ['x'.repeat(1024), 'x'.repeat(1024)],
@@ -307,21 +307,21 @@ describe('tags of a gatekeeper', () => {
         await get();
         const frames = await next();
         assert.equal(frames[2].toString('latin1'), tag);
-        assert.equal(String(frames[5]), '\u20ac'.repeat(341), 'whole characters');
+        assert.equal(String(frames[5]), '\u20ac'.repeat(341), 'the text must be cut between characters');
       }
       assert.equal(keeper.counts.untagged, 4);
     }));
-    assert.deepEqual(heard.map(({ code }) => code), ['DTHROTTLE_NO_TAG']);
-    assert.ok(!heard[0].message.includes('xxx'), 'clients choose the text');
+    assert.deepEqual(emitted.map(({ code }) => code), ['DTHROTTLE_NO_TAG']);
+    assert.ok(!emitted[0].message.includes('xxx'), 'the warning must not contain text that clients choose');
   });
 
   it('requests without a tag and an address share one bucket that no client can choose', async (t) => {
-    const heard = await warnings(() => withMaster(t, { tag: valueOf }, async (_get, keeper, next) => {
+    const emitted = await warnings(() => withMaster(t, { tag: valueOf }, async (_get, keeper, next) => {
       const request = { url: path('[]'), headers: {} };
       keeper(request, { end() {}, setHeader() {} }, () => {});
       assert.equal((await next())[2].toString('latin1'), 'address\xff');
     }));
-    assert.deepEqual(heard.map(({ code }) => code), ['DTHROTTLE_NO_TAG']);
+    assert.deepEqual(emitted.map(({ code }) => code), ['DTHROTTLE_NO_TAG']);
   });
 
   it('the address is the tag if the function throws, which is counted and reported once', async (t) => {
@@ -329,13 +329,13 @@ describe('tags of a gatekeeper', () => {
       if (request.url === '/connect') return 'connect';
       throw new Error('no session');
     };
-    const heard = await warnings(() => withMaster(t, { tag }, async (get, keeper, next) => {
+    const emitted = await warnings(() => withMaster(t, { tag }, async (get, keeper, next) => {
       for (let i = 0; i < 2; i += 1) {
         await get();
         assert.equal((await next())[2].toString('latin1'), LOCAL);
       }
       assert.deepEqual([keeper.counts.failed, keeper.counts.untagged], [2, 2]);
     }));
-    assert.deepEqual(heard.map(({ code }) => code), ['DTHROTTLE_FAILED', 'DTHROTTLE_NO_TAG']);
+    assert.deepEqual(emitted.map(({ code }) => code), ['DTHROTTLE_FAILED', 'DTHROTTLE_NO_TAG']);
   });
 });

@@ -1,6 +1,5 @@
-// How long the hot calls take: `node bindings-node/test/speed.js [package]`. Medians of nine runs,
-// in CPU time, which others on the machine disturb less. Every check is admitted: a refusal takes
-// another path.
+// Measures the hot calls: `node bindings-node/test/speed.js [package]`. Prints medians of nine runs in CPU time, which
+// depends less on other programs. Every check is allowed, because refusals take another path.
 'use strict';
 
 const { resolve } = require('node:path');

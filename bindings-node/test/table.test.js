@@ -1,4 +1,4 @@
-// Tables: who shares them, and what is warned of. Named ones are in a folder of their own.
+// Tests of tables: sharing and warnings. Named tables are in a temporary folder.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -23,7 +23,7 @@ after(() => rmSync(folder, { recursive: true }));
 const named = (name) => ({ name, dir: folder, size: 1000 });
 
 /**
- * The warnings that a call brings, which take a moment.
+ * The warnings of a call, which are emitted in a later tick.
  * @param {() => unknown} call
  */
 async function warningsOf(call) {

@@ -1,4 +1,4 @@
-// Values that can be tags, and values that cannot: no client turns its limit off by the type of a value.
+// Tests of usable and unusable tags. No client can avoid its limit by the type of a value.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -16,10 +16,10 @@ const { ask, kinds, start, using, warnings } = require('./shared/web.js');
 
 const vectors = JSON.parse(readFileSync(join(__dirname, '../../tests/vectors/tags.json'), 'utf8'));
 
-/** The address that other clients have. */
+/** The address of another client. */
 const OTHER = '127.0.0.2';
 
-/** A throttle that lets one pass, and then one a minute. */
+/** A throttle with a burst of one, and one unit per minute. */
 function once() {
   const clock = new ManualClock();
   return Object.assign(new Throttle({ rate: '1/minute', clock }), { clock });
@@ -28,7 +28,7 @@ function once() {
 /** The URL of a request of any framework. @param {Any} request @returns {string} */
 const urlOf = (request) => request.originalUrl ?? request.raw?.url ?? request.req?.url ?? request.url;
 
-/** What the query says, as a client of a JSON API says it. @param {Any} request */
+/** The query, as JSON. @param {Any} request */
 const valueOf = (request) => JSON.parse(String(new URL(urlOf(request), 'http://x').searchParams.get('value')));
 
 /** Values that no client can send, but functions may return. @type {[string, Any][]} */
@@ -61,7 +61,7 @@ describe('values of tags', () => {
 for (const kind of kinds) {
   describe(`tags of ${kind}`, () => {
     /**
-     * Runs with a server.
+     * Runs a test with a server.
      * @param {Any} throttle
      * @param {Any} options
      * @param {(web: import('./shared/web.js').Web) => Promise<void>} run
@@ -78,7 +78,7 @@ for (const kind of kinds) {
     it('tags are the values that clients send, or their addresses if unusable', async () => {
       for (const wrap of [(/** @type {Any} */ value) => value, async (/** @type {Any} */ value) => value]) {
         const throttle = once();
-        const heard = await warnings(() => serving(throttle, { tag: (/** @type {Any} */ r) => wrap(valueOf(r)) }, async (web) => {
+        const emitted = await warnings(() => serving(throttle, { tag: (/** @type {Any} */ r) => wrap(valueOf(r)) }, async (web) => {
           /** @param {string} json @param {string} [localAddress] */
           const status = async (json, localAddress) =>
             (await web.get(`/?value=${encodeURIComponent(json)}`, { localAddress })).status;
@@ -96,8 +96,8 @@ for (const kind of kinds) {
           web.tools.resetKey(OTHER);
           assert.deepEqual([await status('null', OTHER), await status('null')], [200, 429]);
         }));
-        assert.deepEqual(heard.map(({ code }) => code), ['DTHROTTLE_NO_TAG']);
-        assert.match(heard[0].message, /^tag must return text .* got null; the client's address is counted/);
+        assert.deepEqual(emitted.map(({ code }) => code), ['DTHROTTLE_NO_TAG']);
+        assert.match(emitted[0].message, /^tag must return text .* got null; the client's address is counted/);
       }
     });
 
@@ -122,7 +122,7 @@ for (const kind of kinds) {
   });
 }
 
-/** Applications as people write them. */
+/** Typical applications. */
 describe('a limit for a value that a client sends', () => {
   /** @param {string} name */
   const need = (name) => require(name);
@@ -179,11 +179,11 @@ describe('a limit for a value that a client sends', () => {
       const server = http.createServer(throttled);
       await new Promise((resolve) => server.listen(path, () => resolve(undefined)));
       try {
-        const heard = await warnings(async () => {
+        const emitted = await warnings(async () => {
           assert.deepEqual(await fourTimes(() => ask(0, '/', { socketPath: path })), [200, 200, 429, 429]);
           assert.equal((await ask(0, '/', { socketPath: path, headers: { 'X-Client': 'a' } })).status, 200);
         });
-        assert.ok(heard.some(({ message }) => message.includes('counted together')));
+        assert.ok(emitted.some(({ message }) => message.includes('counted together')));
       } finally {
         server.closeAllConnections();
         server.close();

@@ -1,4 +1,4 @@
-// Misuse is reported once, with a code that docs/node.md explains.
+// Tests that misuse is reported once, with a code that docs/node.md explains.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -22,7 +22,7 @@ const need = (name) => require(name);
 const many = () => new Throttle({ rate: '1000/s', clock: new ManualClock() });
 
 /**
- * The codes that are reported while an application answers three requests.
+ * The codes that are reported during three requests to an application.
  * @param {(request: Any, response: Any) => void} app
  * @param {http.RequestOptions} [options]
  */
@@ -31,10 +31,10 @@ async function codes(app, options) {
   await once(server, 'listening');
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
   try {
-    const heard = await warnings(async () => {
+    const emitted = await warnings(async () => {
       for (let i = 0; i < 3; i += 1) assert.equal((await ask(port, '/', options)).status, 200);
     });
-    return heard.map(({ code }) => code);
+    return emitted.map(({ code }) => code);
   } finally {
     server.closeAllConnections();
     server.close();
@@ -96,8 +96,8 @@ describe('reports of misuse', () => {
       const failing = need(name)();
       const tag = () => assert.fail('broken');
       failing.use((/** @type {Any} */ request, /** @type {Any} */ response, /** @type {Any} */ next) => make(many(), { tag })(request, response, next));
-      const said = ['DTHROTTLE_CREATED_IN_HANDLER', 'DTHROTTLE_FAILED'];
-      assert.deepEqual(await codes(answering(failing)), said, 'once for a place');
+      const expected = ['DTHROTTLE_CREATED_IN_HANDLER', 'DTHROTTLE_FAILED'];
+      assert.deepEqual(await codes(answering(failing)), expected, 'each calling line must be reported once');
       const quiet = need(name)();
       quiet.use((/** @type {Any} */ request, /** @type {Any} */ response, /** @type {Any} */ next) => make(many(), { validate: { createdInHandler: false } })(request, response, next));
       assert.deepEqual(await codes(answering(quiet)), []);
@@ -150,12 +150,12 @@ describe('reports of misuse', () => {
 
   it('correct use emits no warning', async () => {
     for (const kind of kinds) {
-      const heard = await warnings(async () => {
+      const emitted = await warnings(async () => {
         const web = await start(kind, { rate: '10/s', table: false, maxDelayMs: 10, skipFailedRequests: true });
         await web.statuses(3);
         web.close();
       });
-      assert.deepEqual(heard, [], kind);
+      assert.deepEqual(emitted, [], kind);
     }
   });
 

@@ -1,4 +1,4 @@
-// The vectors, through the addon.
+// Runs the shared vectors with the addon.
 'use strict';
 
 const assert = require('node:assert/strict');

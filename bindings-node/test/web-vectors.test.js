@@ -1,4 +1,4 @@
-// HTTP middleware, by the vectors of all languages: decisions, and the responses of every framework.
+// Runs the vectors of HTTP middleware: decisions, and responses of every framework.
 'use strict';
 
 const dthrottle = require('../index.js');

@@ -81,7 +81,7 @@ describe('nodes with links', () => {
     assert.ok(sum(net, 'reportsRepaired') > 10);
     assert.ok(sum(net, 'droppedReplay') > 10);
     assert.equal(sum(net, 'reportsLost'), 0);
-    assert.equal(sum(net, 'entriesLate'), 0, 'what is repaired too late is not charged');
+    assert.equal(sum(net, 'entriesLate'), 0, 'a report that is repaired too late must not be charged');
     assert.equal(sum(net, 'droppedMalformed') + sum(net, 'droppedAuth'), 0);
   });
 
@@ -130,7 +130,7 @@ describe('nodes with links', () => {
     assert.deepEqual(one.throttle.clusterStats().peers.map(({ state }) => state), ['left']);
     assert.equal(one.throttle.allow('tag', 5), true);
     net.run(1000);
-    assert.equal(two.throttle.peek('tag').balance, 995, 'it hears nothing any more');
+    assert.equal(two.throttle.peek('tag').balance, 995, 'a node that left must receive no reports');
   });
 
   it('only the newest link of a throttle works', () => {
@@ -151,7 +151,7 @@ describe('nodes with links', () => {
     net.run(3000);
     assert.equal(two.throttle.allow('tag', 4), true);
     net.run(3000);
-    assert.deepEqual(balances(net, 'tag'), [993, 993], 'nothing is charged twice');
+    assert.deepEqual(balances(net, 'tag'), [993, 993], 'no unit may be charged twice');
     const incarnation = BigInt(`0x${after.incarnation}`);
     const { address } = two;
     assert.throws(() => two.throttle.link({ address, incarnation }), vectors.failsWith(two.dthrottle, 'argument'));

@@ -19,11 +19,11 @@ describe('node:cluster', { concurrency: 2 }, () => {
       const server = await place.node(folder, options, { framework });
       const seen = await burst(server.port, 120);
       assert.deepEqual(seen.statuses, { 200: 60, 429: 60 });
-      assert.ok(seen.processes.size > 1, 'one worker answered everything: nothing was shown');
+      assert.ok(seen.processes.size > 1, 'one worker answered all requests, so the test shows nothing');
       await server.stop();
       if (framework !== 'express') return;
       const again = await place.node(folder, options, { framework, workers: 1 });
-      assert.deepEqual((await burst(again.port, 8)).statuses, { 429: 8 }, 'a restart forgets nobody');
+      assert.deepEqual((await burst(again.port, 8)).statuses, { 429: 8 }, 'a restart must keep the buckets');
       assert.deepEqual((await burst(again.port, 8, 'somebody else')).statuses, { 200: 8 });
     });
   }

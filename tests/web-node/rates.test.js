@@ -60,7 +60,7 @@ describe('several servers', { concurrency: true }, () => {
     const { passed, bucket } = against(seen, RATE, BURST);
     for (const { asked, processes, statuses } of seen) {
       assert.deepEqual(Object.keys(statuses), ['200', '429']);
-      assert.ok(asked > 1.25 * RATE * 20, 'too little was asked to show anything');
+      assert.ok(asked > 1.25 * RATE * 20, 'too few requests were sent for this test');
       assert.ok(processes.size > 1);
     }
     assert.ok(Math.abs(passed / bucket - 1) < 0.02, `${passed} passed; one bucket gives ${bucket}`);

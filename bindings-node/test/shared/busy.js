@@ -1,5 +1,4 @@
-// The busy throttle: what its calls answer, and what happens to bad input. WebAssembly runs the same
-// tests.
+// Tests of busy throttles: results, and errors about bad input. Also run for WebAssembly.
 'use strict';
 
 const assert = require('node:assert/strict');

@@ -1,4 +1,4 @@
-// The calls: their arguments and answers, what they do with a wrong `this`, and how they fail.
+// Tests of all methods: arguments, results, a wrong `this`, and errors.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -102,7 +102,7 @@ function testCalls(label, dthrottle) {
           });
         }
       }
-      assert.equal(throttle.peek('t').balance, 10, 'nothing was taken');
+      assert.equal(throttle.peek('t').balance, 10, 'a failed check must not take units');
     });
 
     it("an error thrown by the user's own getter or iterator is passed on", () => {
@@ -303,7 +303,7 @@ function testCalls(label, dthrottle) {
     });
 
     it('a decision does not depend on earlier calls', () => {
-      // Tags around the lengths that are read in other ways, alike in their beginnings and ends.
+      // Tags of lengths at which the addon switches to another conversion, with similar beginnings and ends.
       const lengths = [0, 1, 7, 8, 9, 11, 15, 16, 17, 31, 32, 33, 99, 100, 101, 126, 127, 128, 300];
       const letters = lengths.map((length) => 'a'.repeat(length));
       const others = ['203.0.113.17', '203.0.113.27', '303.0.113.17', 'ü', 'aaaaaaaaü', '\u0161'.repeat(9), '\ud800aaaaaaaa'];
@@ -322,7 +322,7 @@ function testCalls(label, dthrottle) {
         return random % below;
       };
       for (let i = 0; i < 20_000; i += 1) {
-        // A domain of its own each time: some take the place of one that has ended.
+        // A new domain each time, because ids are reused after the garbage collection.
         const name = names[next(2)];
         const domain = throttle.domain(name);
         const tag = tags[next(tags.length)];

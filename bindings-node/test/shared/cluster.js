@@ -1,5 +1,4 @@
-// What a throttle tells of its cluster while nobody carries datagrams: the same in Node and
-// WebAssembly.
+// Tests of the cluster methods of a throttle that does not exchange. Also run for WebAssembly.
 'use strict';
 
 const assert = require('node:assert/strict');

@@ -1,4 +1,4 @@
-// Opening throttles: every form of configuration that JavaScript can come up with.
+// Tests of configurations: every form that is possible in JavaScript.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -165,7 +165,7 @@ function testConfigs(label, dthrottle) {
       for (let i = 0; i < 100_000; i += 1) deep = { rate: deep };
       assert.throws(() => open(deep), failsWith(dthrottle, 'config'));
       refuses({ rules: new Array(1e9) }, 'rules', 'so large an object');
-      // Small, but a tree of 10^16 values when it is written out.
+      // A small object that contains 10^16 values through shared references.
       let wide = new Array(10).fill(0);
       for (let i = 0; i < 15; i += 1) wide = new Array(10).fill(wide);
       assert.throws(() => open({ rules: wide }), failsWith(dthrottle, 'config'));

@@ -1,5 +1,4 @@
-// What responses say, beyond the vectors: laws of the header fields, names of any kind, the time of day.
-// For middleware on any implementation.
+// Tests of header fields beyond the vectors: laws, rule names, and the time of day. For any implementation.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -38,21 +37,21 @@ function parsed(text) {
  */
 function testFields(label, dthrottle) {
   /**
-   * A middleware on a clock that stands still.
+   * A middleware with a manual clock.
    * @param {Any} rules What its throttle is made of.
    * @param {Any} [options]
    */
   function made(rules, options = {}) {
     const clock = new dthrottle.ManualClock();
     const throttle = new dthrottle.Throttle({ ...rules, clock });
-    return { clock, throttle, ...asking(throttle, options) };
+    return { clock, throttle, ...withMiddleware(throttle, options) };
   }
 
   /**
    * @param {Any} throttle
    * @param {Any} options
    */
-  function asking(throttle, options) {
+  function withMiddleware(throttle, options) {
     let cost = 1;
     const middleware = new Middleware({ throttle, cost: () => cost, ...options }, nodeReader);
     /** @param {number} [units] */
@@ -84,12 +83,12 @@ function testFields(label, dthrottle) {
 
     it('header fields name the deciding rule, even if two rules have the same burst', () => {
       const { clock, fields } = made({ rules: [{ name: 'a', rate: '5/s' }, { name: 'b', rate: '5/minute' }] });
-      const said = (/** @type {number} */ units) => parsed(fields(units).ratelimit);
-      assert.deepEqual(said(1), [['a', { r: 4, t: 1 }]]);
+      const limits = (/** @type {number} */ units) => parsed(fields(units).ratelimit);
+      assert.deepEqual(limits(1), [['a', { r: 4, t: 1 }]]);
       clock.advance(1000);
-      assert.deepEqual(said(1), [['b', { r: 3, t: 12 }]]);
-      assert.deepEqual(said(3), [['b', { r: 0, t: 12 }]]);
-      assert.deepEqual(said(1), [['b', { r: 0, t: 11 }]]);
+      assert.deepEqual(limits(1), [['b', { r: 3, t: 12 }]]);
+      assert.deepEqual(limits(3), [['b', { r: 0, t: 12 }]]);
+      assert.deepEqual(limits(1), [['b', { r: 0, t: 11 }]]);
     });
 
     it('header fields show every number of units, independent of earlier responses', () => {
@@ -127,7 +126,7 @@ function testFields(label, dthrottle) {
     });
 
     it('X-RateLimit-Reset counts from 1970 with the clock of the host', () => {
-      const { fields } = asking(new dthrottle.Throttle('10/s'), { legacyHeaders: true, headers: 'draft-6' });
+      const { fields } = withMiddleware(new dthrottle.Throttle('10/s'), { legacyHeaders: true, headers: 'draft-6' });
       const before = Date.now() / 1000;
       const { 'x-ratelimit-reset': reset, ...rest } = fields(5);
       assert.ok(Number(reset) >= before + 1 && Number(reset) <= Date.now() / 1000 + 2, reset);
@@ -145,16 +144,16 @@ function testFields(label, dthrottle) {
       const { clock, fields } = made({ rate: '10/s' }, { headers: 'x-ratelimit' });
       clock.advance(5000);
       assert.equal(fields()['x-ratelimit-reset'], '6');
-      const own = asking(new dthrottle.Throttle({ rate: '10/s', clock: () => 7000 }), { headers: 'x-ratelimit' });
+      const own = withMiddleware(new dthrottle.Throttle({ rate: '10/s', clock: () => 7000 }), { headers: 'x-ratelimit' });
       const { 'x-ratelimit-reset': reset } = own.fields();
-      // In Node, too, a function moves a manual clock.
+      // In Node, a clock function sets a manual clock, too.
       assert.equal(reset, '8');
     });
   });
 
   describe(`the decision of a middleware, ${label}`, () => {
     const rules = [{ name: 'second', rate: '10/s', burst: 5 }, { name: 'minute', rate: '20/minute' }];
-    /** Cost, and what time passes before. */
+    /** The cost of each request, and the time that passes before it. */
     const steps = [[1, 0], [4, 0], [1, 0], [1, 0], [2, 10], [3, 700], [0, 0], [5, 0], [1, 100_000], [9, 100_000], [1, 0]];
     /** @type {[string, Any][]} */
     const all = [['several rules', { rules }], ['one rule', { rate: '3/s', burst: 6 }], ['a dry run', { rules, dryRun: true }], ['no rules', { rules: [] }]];

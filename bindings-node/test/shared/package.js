@@ -1,5 +1,5 @@
-// Packs a package with npm, installs it into an empty folder without a network, and uses it there
-// as users do: require, import, and TypeScript in each way of resolving modules.
+// Packs a package with npm, installs it offline in an empty folder, and uses it there with require, import, and
+// TypeScript in each mode of module resolution.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -12,7 +12,7 @@ const { after, before, describe, it } = require('node:test');
 const ROOT = join(__dirname, '../../..');
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
 
-/** The version of the workspace, written once in Cargo.toml. */
+/** The version of the workspace, from Cargo.toml. */
 const VERSION = /^\[workspace\.package\]\nversion = "(.*)"$/m.exec(
   readFileSync(join(ROOT, 'Cargo.toml'), 'utf8'),
 )?.[1];
@@ -31,7 +31,7 @@ function run(cwd, command, ...args) {
   }
 }
 
-/** Whether the throttle of a program's `dthrottle` works, as code that prints yes. */
+/** Code that prints yes if the throttle of a program's `dthrottle` works. */
 const USE = `
 const throttle = new dthrottle.Throttle({ rate: '1/s', clock: new dthrottle.ManualClock() });
 console.log(throttle.allow('t') && !throttle.allow('t') ? 'yes' : 'no');
@@ -43,7 +43,7 @@ const LINK = /\]\(([^)\s]+)\)/g;
 const PAGE = /\bdocs\/[a-z-]+\.md(?:#[a-z_-]*[a-z])?/g;
 
 /**
- * The path in the package that a link of a page leads to, with its anchor.
+ * The target of a link as a path in the package, with its anchor.
  * @param {string} path
  * @param {string} link
  */
@@ -102,7 +102,7 @@ function testPackage(name, path, { files, types, modes, byDefault, parts = [], o
     it('the package has no dependencies', () => {
       const listed = JSON.parse(run(join(folder, 'home'), 'npm', 'ls', '--all', '--json'));
       assert.deepEqual(Object.keys(listed.dependencies), [name]);
-      // What is optional is listed, but not there.
+      // Optional dependencies are listed, but not installed.
       assert.deepEqual(Object.values(listed.dependencies[name].dependencies ?? {}).filter((other) => 'version' in other), []);
     });
 

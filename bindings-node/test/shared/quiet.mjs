@@ -1,6 +1,5 @@
-// A reporter for node --test: one line, and before it what failed and why. Thousands of vectors that
-// passed are not worth reading, nor what files wrote that did not fail: panics that are expected
-// write too.
+// A reporter for node --test, which prints failures and one summary line. It hides passed tests and the output of
+// files without failures, because expected panics write, too.
 import { inspect } from 'node:util';
 
 /**
@@ -21,15 +20,15 @@ export default async function* quiet(source) {
       if (kind !== 'suite') passed += 1;
       continue;
     }
-    // Where a test failed, what it stands in failed too, with nothing more to say.
+    // The suites around a failed test also fail, without further information.
     if (error?.failureType === 'subtestsFailed') continue;
     const file = data.file ?? 'no file';
     failures.push({ file, text: `\nFAILED ${data.name} (${file})\n${inspect(error?.cause ?? error)}\n` });
   }
-  // The end of a log is what is read: failures come after what their files wrote.
+  // Prints failures after the output of their files, because readers start at the end of a log.
   for (const file of new Set(failures.map((failure) => failure.file))) yield written.get(file) ?? '';
   for (const { text } of failures) yield text;
   yield `${passed} passed, ${failures.length} failed\n`;
-  // A pattern that matches no file must not look like success.
+  // A pattern that matches no file is a failure.
   if (passed === 0) process.exitCode = 1;
 }

@@ -1,5 +1,5 @@
-// Runs the code blocks of a README as a user would paste them: each in a folder where the package
-// is installed. What a block prints must be what the comments behind its console.log() promise.
+// Runs the code blocks of a README in a folder where the package is installed. The output of a block must match the
+// comments after its calls of console.log().
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -13,7 +13,7 @@ const BLOCK = /^```(\w+)[^\n]*\n(.*?)^```$/gms;
 const PROMISE = /console\.log\(.*\);? \/\/ (.*)$/gm;
 
 /**
- * What is wrong with a block, if anything.
+ * Returns what is wrong with a block, or undefined.
  * @param {string} code
  * @param {string} folder
  * @returns {string | undefined}

@@ -1,4 +1,4 @@
-// Threads of this process that exchange with a cluster, by their name.
+// Finds the threads of this process that exchange with a cluster, by their name.
 'use strict';
 
 const { readFileSync, readdirSync } = require('node:fs');
@@ -14,7 +14,7 @@ function nameOf(id) {
   }
 }
 
-/** How many there are. A thread takes a moment to have its name, and to be gone. */
+/** Their number. A thread gets its name, and disappears, with a short delay. */
 const threads = () => readdirSync(FOLDER).filter((id) => nameOf(id) === 'dthrottle\n').length;
 
 module.exports = { threads };

@@ -1,5 +1,5 @@
-// Runs the vectors of tests/vectors against an implementation. All languages run the same; README.md there
-// says what the files mean.
+// Runs the vectors of tests/vectors, which all languages share, against an implementation. README.md there describes
+// the files.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -25,14 +25,14 @@ const codes = new Map(read('errors.json').map((/** @type {Json} */ row) => [row.
 
 const FLOATS = new Map(Object.entries({ NaN, Infinity, '-Infinity': -Infinity }));
 
-/** How durations are called in a decision; all else has its own name, in camels. */
+/** The JavaScript names of durations in a decision. All other fields have the same name in camel case. */
 const DURATIONS = new Map([
   ['delay_ns', 'delayMs'],
   ['retry_after_ns', 'retryAfterMs'],
   ['reset_after_ns', 'resetAfterMs'],
 ]);
 
-/** The keys of a configuration that have two words. */
+/** The configuration keys with two words. */
 const KEYS = [
   'charge_refused',
   'dry_run',
@@ -46,7 +46,7 @@ const KEYS = [
 const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
 
 /**
- * An argument as JavaScript has it.
+ * Converts an argument of a vector to JavaScript.
  * @param {Json} value
  * @returns {Json}
  */
@@ -65,7 +65,7 @@ function tagOf(tag) {
 }
 
 /**
- * An expected error: of our class, with the code of its kind.
+ * Checks for a DthrottleError with the code of a kind.
  * @param {Dthrottle} dthrottle
  * @param {string} kind
  */
@@ -85,7 +85,7 @@ function failsWith(dthrottle, kind) {
 const domainOf = (throttle, name) => (name === undefined ? throttle : throttle.domain(name));
 
 /**
- * Makes one call.
+ * Makes a call of a vector.
  * @param {Domain} domain
  * @param {{ call: string, tag: Json, options: Json, ageMs?: Json }} step
  * @returns {Json}
@@ -182,7 +182,7 @@ function throttleOfRate(dthrottle, row) {
 }
 
 /**
- * An object of a vector, with the keys that JavaScript has.
+ * An object of a vector with keys in camel case.
  * @param {Json} value
  * @returns {Json}
  */
@@ -209,7 +209,7 @@ function sameDomains(row, throttle) {
 }
 
 /**
- * A config error that names what the vector says. In an object, keys are spelled in camels.
+ * Checks for the error of a vector. Keys of objects are in camel case.
  * @param {Dthrottle} dthrottle
  * @param {Json} row
  * @param {(text: string) => string} spell
@@ -252,7 +252,7 @@ function runInput(dthrottle, { call, args, error, expect, closed }) {
 }
 
 /**
- * Every vector as a test.
+ * Defines a test for each vector.
  * @param {string} label
  * @param {Dthrottle} dthrottle
  * @param {'node' | 'wasm'} language

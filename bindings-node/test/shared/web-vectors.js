@@ -1,5 +1,5 @@
-// Runs tests/vectors/web.json, HTTP middleware, against an implementation: decision by decision, and over HTTP
-// through the adapters of frameworks. README.md there says what the file means.
+// Runs the vectors of HTTP middleware (tests/vectors/web.json) against an implementation, by single decisions and over
+// HTTP with the adapters of frameworks. README.md there describes the file.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -11,7 +11,7 @@ const { describe, it } = require('node:test');
 const { OPEN } = require('../../api/middleware.js');
 const { Middleware } = require('../../web/middleware.js');
 const { nodeReader } = require('../../web/reader.js');
-const { start, usualRefusal } = require('./web.js');
+const { start, defaultRefusal } = require('./web.js');
 
 /** @typedef {typeof import('../../index.js')} Dthrottle */
 /** @typedef {any} Json Whatever a vector holds. */
@@ -21,16 +21,16 @@ const text = readFileSync(join(__dirname, '../../../tests/vectors/web.json'), 'u
 const vectors = JSON.parse(text);
 
 /**
- * Whether no adapter in JavaScript makes such a request: a limit of a route has a domain of its own, where
- * Python has a scope, and a server can always wait.
+ * Whether no adapter in JavaScript makes such a request: a scope, which exists only in Python, or a server that
+ * cannot wait.
  * @param {Json} step
  */
 const isInexpressible = ({ request = {} }) => request.scope !== undefined || request.can_delay === false;
 
-/** How many steps of each case are left out for that, with those behind them. */
+/** The number of steps of each case that are skipped for that reason, including later steps. */
 const STEPS_LEFT_OUT = { scopes: 3, 'a server that cannot wait': 2, 'delayed refusals': 1 };
 
-/** Whether a case cannot be run over HTTP: a response would have to wait for a real clock. */
+/** Whether a case cannot be run over HTTP, because its responses wait for a real clock. */
 const isDelayed = (/** @type {Json} */ { steps }) => steps.some((/** @type {Json} */ step) => step.end_delay !== undefined);
 
 const PEER = '203.0.113.7';
@@ -39,13 +39,13 @@ const PEER = '203.0.113.7';
 const camel = (name) => name.replace(/_./g, (pair) => pair[1].toUpperCase());
 
 /**
- * An option's name in JavaScript, where its unit is a part of it.
+ * The JavaScript name of an option, which may contain its unit.
  * @param {string} name
  */
 const named = (name) => (name === 'max_delay' ? 'maxDelayMs' : camel(name));
 
 /**
- * Options as JavaScript has them.
+ * Converts options to JavaScript.
  * @param {Record<string, Json>} options
  */
 function toOptions(options) {
@@ -77,7 +77,7 @@ function toSteps({ steps }) {
 }
 
 /**
- * A case in motion: its options for an implementation, and a clock that goes from step to step.
+ * Prepares a case: its options for an implementation, and a clock that moves from step to step.
  * @param {Dthrottle} dthrottle
  * @param {Json} vector
  * @param {boolean} isOwn Whether middleware finds this dthrottle by itself; others it gets as a throttle.
@@ -99,7 +99,7 @@ function setUp(dthrottle, vector, isOwn) {
     /** @param {Json} step */
     begin(step) {
       asked = step.request ?? {};
-      // A number of milliseconds has no room for a nanosecond of a late time, but for one of a difference.
+      // Advances by the difference, because a late time in milliseconds cannot represent single nanoseconds.
       clock.advance((step.at_ns - now) / 1e6);
       now = step.at_ns;
     },
@@ -107,7 +107,7 @@ function setUp(dthrottle, vector, isOwn) {
 }
 
 /**
- * What middleware takes for a throttle, and opens one of its own by the options.
+ * An object that middleware accepts as a throttle, but that opens a new one from the options.
  * @param {Dthrottle} dthrottle
  * @returns {Json}
  */
@@ -118,7 +118,7 @@ function openerOf(dthrottle) {
 }
 
 /**
- * A request of Node, as far as middleware reads one.
+ * A request of Node with the properties that middleware reads.
  * @param {Json} vector
  * @param {Json} request
  */
@@ -144,7 +144,7 @@ function toHeaders({ tag: source = '' }, { forwarded = [], tag }) {
 }
 
 /**
- * What becomes of a request, as the vectors write it; names of fields are in lower case here.
+ * The result of a request in the form of the vectors, with lower-case names of header fields.
  * @param {Middleware} middleware
  * @param {Json} outcome
  */
@@ -168,7 +168,7 @@ function lower({ fields, ...rest }) {
 }
 
 /**
- * Runs all cases decision by decision, without a server.
+ * Runs all cases by single decisions, without a server.
  * @param {string} label
  * @param {Dthrottle} dthrottle
  * @param {boolean} [isOwn]
@@ -179,7 +179,7 @@ function testDecisions(label, dthrottle, isOwn = false) {
       assert.ok(vectors.cases.length >= 52 && vectors.bad.length >= 22);
       const leftOut = vectors.cases.map((vector) => [vector.name, vector.steps.length - toSteps(vector).length]);
       assert.deepEqual(Object.fromEntries(leftOut.filter(([, count]) => count > 0)), STEPS_LEFT_OUT);
-      // A number has no room for other late times.
+      // Other late times cannot be represented in milliseconds.
       const times = [...text.matchAll(/"at_ns": ?(\d+)/g)].map(([, digits]) => digits);
       assert.ok(times.length > 150);
       for (const digits of times) assert.equal(BigInt(Number(digits)), BigInt(digits));
@@ -207,9 +207,9 @@ function testDecisions(label, dthrottle, isOwn = false) {
         const given = { ...setUp(dthrottle, { options, steps: [] }, isOwn).options };
         assert.throws(() => new Middleware(given, nodeReader), (/** @type {Json} */ error) => {
           assert.equal(error.field, named(field));
-          // Delays are in milliseconds here.
+          // Delays are in milliseconds in JavaScript.
           const all = field === 'max_delay' ? [] : says;
-          for (const said of all) assert.ok(error.message.includes(named(said)), error.message);
+          for (const part of all) assert.ok(error.message.includes(named(part)), error.message);
           return true;
         });
       });
@@ -217,11 +217,11 @@ function testDecisions(label, dthrottle, isOwn = false) {
   });
 }
 
-/** Fields of responses that have nothing to do with throttling. */
+/** Header fields that do not come from the middleware. */
 const isOurs = (/** @type {string} */ name) => /ratelimit|^retry-after$/.test(name);
 
 /**
- * Runs all cases that wait for nothing, over HTTP.
+ * Runs all cases without delays over HTTP.
  * @param {string} label
  * @param {Dthrottle} dthrottle
  * @param {string} kind The framework.
@@ -232,7 +232,7 @@ function testResponses(label, dthrottle, kind, isOwn = false) {
     const cases = vectors.cases.filter((vector) => !isDelayed(vector) && toSteps(vector).length > 0);
 
     it('responses are compared for all vectors without a delay', () => {
-      // Two more than are delayed: all their requests have a scope, or a server that cannot wait.
+      // Besides delayed cases, two are skipped because all their requests have a scope or a server that cannot wait.
       assert.equal(cases.length, vectors.cases.length - vectors.cases.filter(isDelayed).length - 2);
       assert.ok(cases.length >= 47);
     });
@@ -247,8 +247,8 @@ function testResponses(label, dthrottle, kind, isOwn = false) {
             if (step.request === undefined) continue;
             const end = steps.find(({ finish }) => finish === i);
             const { response, closed } = await answer(web, vector, step.request, end?.success === false ? 500 : 200);
-            compare(response, step.expect, options.body === undefined ? usualRefusal(kind, step.expect.status) : undefined);
-            // What is refunded then must be before the next request.
+            compare(response, step.expect, options.body === undefined ? defaultRefusal(kind, step.expect.status) : undefined);
+            // Waits for the refund before the next request.
             await closed;
           }
         } finally {
@@ -260,7 +260,7 @@ function testResponses(label, dthrottle, kind, isOwn = false) {
 }
 
 /**
- * Makes a request from the address that a vector says.
+ * Makes a request from the address of a vector.
  * @param {import('./web.js').Web} web
  * @param {Json} vector
  * @param {Json} request
@@ -283,17 +283,17 @@ async function answer(web, { options }, request, status) {
 /**
  * @param {import('./web.js').Answer} response
  * @param {Json} expected
- * @param {{ type: string, body: string }} [usual] What a refusal has where no option says what its body is.
+ * @param {{ type: string, body: string }} [byDefault] The response without the option `body`.
  */
-function compare({ status, headers, body }, expected, usual) {
+function compare({ status, headers, body }, expected, byDefault) {
   const found = Object.fromEntries(Object.entries(headers).filter(([name]) => isOurs(name)));
   const { fields = [] } = lower(expected);
   const { 'content-type': type, 'content-length': length, ...rest } = Object.fromEntries(fields);
   assert.deepEqual(found, rest);
   if (expected.action !== 'refuse') return;
   assert.equal(status, expected.status);
-  assert.equal(body, usual?.body ?? expected.body);
-  assert.deepEqual([headers['content-type'], headers['content-length']], usual ? [usual.type, String(usual.body.length)] : [type, length]);
+  assert.equal(body, byDefault?.body ?? expected.body);
+  assert.deepEqual([headers['content-type'], headers['content-length']], byDefault ? [byDefault.type, String(byDefault.body.length)] : [type, length]);
 }
 
 module.exports = { testDecisions, testResponses };

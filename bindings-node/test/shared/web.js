@@ -1,5 +1,4 @@
-// Real servers of every framework in this process, for the units of middleware, and a client that
-// says from which address it asks.
+// Real servers of every framework in this process, for the tests of middleware, and a client for them.
 'use strict';
 
 const http = require('node:http');
@@ -37,22 +36,22 @@ const { forget } = require('../../web/validate.js');
 const need = (name) => require(name);
 
 /**
- * What applications answer: the status that the query asks for.
+ * The status of an application's response, from the query.
  * @param {string | undefined} url
  */
 const statusOf = (url = '') => Number(/status=(\d+)/.exec(url)?.[1] ?? 200);
 
-/** How many clients have left that were told to wait. */
+/** The number of clients that left after a request to `?wait`. */
 let left = 0;
 
 /**
- * Answers a request to `?wait` only when its client has left.
+ * For a request to `?wait`, waits until its client has left.
  * @param {Any} request
  * @returns {Promise<void> | undefined}
  */
 function leaves({ url, socket }) {
   if (!url.includes('wait')) return undefined;
-  // After what the middleware does about it.
+  // Runs after the listeners of the middleware.
   return once(socket, 'close').then(() => new Promise((resolve) => setImmediate(setImmediate, resolve))).then(() => {
     left += 1;
   });
@@ -140,12 +139,11 @@ const kinds = {
 };
 
 /**
- * The type and the body of a refusal where no option says what the body is. Fastify answers refusals in its
- * own format, as it answers errors.
+ * The type and the body of a refusal without the option `body`. Fastify uses its own format for errors.
  * @param {string} kind
  * @param {number} [statusCode]
  */
-function usualRefusal(kind, statusCode = 429) {
+function defaultRefusal(kind, statusCode = 429) {
   if (kind !== 'Fastify') return { type: 'text/plain; charset=utf-8', body: 'Too Many Requests\n' };
   const error = http.STATUS_CODES[statusCode];
   const body = JSON.stringify({ statusCode, code: 'DTHROTTLE_REFUSED', error, message: 'rate limit exceeded' });
@@ -153,7 +151,7 @@ function usualRefusal(kind, statusCode = 429) {
 }
 
 /**
- * Makes one request on a connection of its own.
+ * Makes one request on a new connection.
  * @param {number} port
  * @param {string} path
  * @param {http.RequestOptions & { body?: string }} options
@@ -176,7 +174,7 @@ function ask(port, path = '/', { body, ...options } = {}) {
 }
 
 /**
- * Starts a server of some kind.
+ * Starts a server of a framework.
  * @param {string} kind
  * @param {Any[]} given What its middleware is given.
  * @returns {Promise<Web>}
@@ -211,7 +209,7 @@ async function start(kind, ...given) {
 }
 
 /**
- * Runs with a server of an application.
+ * Runs a test with a server of an application.
  * @param {Any} app
  * @param {(get: (path?: string, options?: http.RequestOptions) => Promise<Answer>) => Promise<void>} run
  */
@@ -228,26 +226,26 @@ async function using(app, run) {
 }
 
 /**
- * Notes the warnings of dthrottle while something runs.
+ * Collects the warnings of dthrottle during a call.
  * @param {() => unknown} run
  * @returns {Promise<Any[]>}
  */
 async function warnings(run) {
   /** @type {Any[]} */
-  const heard = [];
+  const emitted = [];
   forget();
-  const hear = (/** @type {Any} */ warning) => {
-    if (warning.name === 'DthrottleWarning') heard.push(warning);
+  const onWarning = (/** @type {Any} */ warning) => {
+    if (warning.name === 'DthrottleWarning') emitted.push(warning);
   };
-  process.on('warning', hear);
+  process.on('warning', onWarning);
   try {
     await run();
-    // They come in a tick of their own.
+    // Warnings are emitted in a later tick.
     await new Promise((resolve) => setImmediate(resolve));
   } finally {
-    process.off('warning', hear);
+    process.off('warning', onWarning);
   }
-  return heard;
+  return emitted;
 }
 
-module.exports = { ask, kinds: Object.keys(kinds), start, using, usualRefusal, warnings };
+module.exports = { ask, kinds: Object.keys(kinds), start, using, defaultRefusal, warnings };

@@ -1,4 +1,4 @@
-// The same module from CommonJS, in both ways that TypeScript has for it.
+// Both forms of import in a CommonJS module in TypeScript.
 import dthrottle = require('dthrottle');
 import { Throttle } from 'dthrottle';
 import type { Decision } from 'dthrottle';

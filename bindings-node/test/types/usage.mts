@@ -1,4 +1,4 @@
-// What a TypeScript program may and may not write: an ES module.
+// What compiles and what does not, in an ES module in TypeScript.
 import { BusyThrottle, Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } from 'dthrottle';
 import type { CheckOptions, ClusterEvent, ClusterOptions, ClusterStats } from 'dthrottle';
 import type { Decision, ErrorCode, PeerStats, Stats, TableOptions, ThrottleOptions, Turn } from 'dthrottle';

@@ -1,4 +1,4 @@
-// The same as a CommonJS module.
+// Middleware in a CommonJS module.
 import express = require('express');
 
 import { throttle } from 'dthrottle/express';

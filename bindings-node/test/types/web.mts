@@ -1,4 +1,4 @@
-// Middleware as users of TypeScript write it. It only has to compile, under `strict`.
+// Middleware as users of TypeScript write it. The test compiles it with `strict`.
 import http from 'node:http';
 
 import { Hono } from 'hono';
@@ -47,7 +47,7 @@ app.get('/', middleware, (request, response) => {
   const { tag } = request.rateLimit ?? {};
   if (tag !== undefined) middleware.resetKey(tag);
 });
-// Functions that say nothing of what they get.
+// Functions without types for their arguments.
 app.get('/users/:id', throttle('5/s', { skip: (request) => request.path === '/health' }), (request, response) => {
   response.end(request.params.id);
 });
@@ -69,12 +69,11 @@ connect.use(throttle('5/s', { skip: (request) => request.url === '/health' }));
 
 http.createServer(httpThrottle((_request, response) => response.end(), '100/s', { tag: (request) => request.headers.host }));
 
-// Koa's types mean the content-disposition that has none of its own, not the newer one that Express
-// needs: so package.json asks for it.
+// package.json has an older version of content-disposition for the types of Koa, which do not fit that of Express.
 const koa = new Koa();
 koa.use(koaThrottle('100/s'));
 koa.use(koaThrottle({ rate: '100/s', tag: (context: Koa.Context) => context.ip }));
-// Functions that say nothing of what they get.
+// Functions without types for their arguments.
 koa.use(koaThrottle('100/s', { keyGenerator: ({ ip }) => ip, cost: async (context) => Number(context.query['cost'] ?? 1) }));
 const limits: KoaOptions<Koa.Context> = {
   windowMs: 60_000,
