@@ -1,4 +1,4 @@
-// The vectors and the public classes, through both builds: the tests are those of Node.
+// Runs the vectors and the tests of the public classes with both builds.
 import busy from '../../bindings-node/test/shared/busy.js';
 import calls from '../../bindings-node/test/shared/calls.js';
 import clocks from '../../bindings-node/test/shared/clocks.js';

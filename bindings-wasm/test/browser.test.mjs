@@ -1,4 +1,4 @@
-// The build for the web in a real Chromium, as separate files and in a bundle of esbuild.
+// Runs the build for the web in a real Chromium, as separate files and in a bundle of esbuild.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
@@ -86,7 +86,7 @@ describe('the build for the web in Chromium', { timeout: 120_000 }, () => {
       assert.deepEqual(found.decisions.map(({ allowed, remaining }) => [allowed, remaining]), [[true, 0], [false, 0], [true, 0]]);
       assert.equal(found.decisions[1].retryAfterMs, 1000);
       assert.equal(found.first, true);
-      // The clock of the page: a second unit after 10 ms.
+      // By the clock of the page, the next unit is available after 10 ms.
       assert.ok(found.waited > 5 && found.waited < 5000, `${found.waited} ms`);
       assert.deepEqual([found.sends, found.error, found.busy], [true, [true, 'rate'], true]);
       assert.deepEqual(problems, []);

@@ -6,7 +6,7 @@ const { join } = require('node:path');
 
 const PACKAGE = join(__dirname, '../pkg');
 
-/** The bytes of the module for the web. */
+/** The bytes of the WebAssembly module. */
 const bytes = readFileSync(join(PACKAGE, 'web/dthrottle_bg.wasm'));
 
 /** The build for Node. */

@@ -1,4 +1,4 @@
-// The package in bundles of esbuild: for Node as one file, for browsers with the module beside it.
+// Runs bundles of esbuild for Node, which contain the compiled module.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

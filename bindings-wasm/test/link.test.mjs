@@ -1,4 +1,4 @@
-// Links: nodes in WebAssembly whose datagrams the host carries, in memory and over a real socket.
+// Tests of links: nodes in WebAssembly whose datagrams the host carries, in memory and over a real socket.
 import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ const dthrottle = builds.node;
 const kinds = (events) => events.map(({ kind }) => kind);
 const peersUp = ({ throttle }) => throttle.clusterStats().peers.filter(({ state }) => state === 'up');
 
-/** A net of nodes that know each other, of both builds in turn. */
+/** A network of nodes that know each other, alternately of both builds. */
 function netOf(count, change) {
   const net = new Net(7);
   change?.(net);
@@ -77,7 +77,7 @@ describe('nodes with links', () => {
     }
     net.run(5000);
     assert.deepEqual(balances(net, 'tag'), new Array(4).fill(1000 - used));
-    // Something was lost, and came twice, and yet:
+    // Datagrams were lost and duplicated, but:
     assert.ok(sum(net, 'reportsRepaired') > 10);
     assert.ok(sum(net, 'droppedReplay') > 10);
     assert.equal(sum(net, 'reportsLost'), 0);
@@ -249,7 +249,7 @@ for (const [label, { DthrottleError, ManualClock, Throttle }] of Object.entries(
       const { timeoutMs } = link.poll();
       assert.ok(timeoutMs > 0 && timeoutMs <= 10);
       now += timeoutMs / 2;
-      // Rounded up to a microsecond.
+      // Times are rounded up to a microsecond.
       assert.ok(Math.abs(link.poll().timeoutMs - timeoutMs / 2) < 0.002);
       now += timeoutMs;
       assert.equal(link.poll().timeoutMs, 0);
@@ -259,7 +259,7 @@ for (const [label, { DthrottleError, ManualClock, Throttle }] of Object.entries(
   });
 }
 
-/** Carries a link's datagrams over a socket. Gives what ends it. */
+/** Carries a link's datagrams over a socket. Returns a function that ends this. */
 function carry(link, socket) {
   let timer;
   function settle() {
@@ -292,7 +292,7 @@ function carry(link, socket) {
   };
 }
 
-/** How long something takes is not the question here. */
+/** Waits for a condition. The test does not depend on the time. */
 async function until(what, done) {
   for (let i = 0; i < 6000; i += 1) {
     if (done()) return;
@@ -316,7 +316,7 @@ describe('a link over a socket', () => {
     const link = here.link({ address: ours });
     link.join([free]);
     const leave = carry(link, sockets[0]);
-    // When the test fails, nothing must keep its process alive.
+    // A failing test must not keep its process alive.
     t.after(() => {
       leave();
       sockets[0].close();
@@ -326,7 +326,7 @@ describe('a link over a socket', () => {
     assert.equal(peersUp(nodes[1])[0].address, ours);
     assert.equal(peersUp(nodes[0])[0].node, there.clusterStats().node);
 
-    // A node takes no reports while it starts, and what is late on a busy machine is not charged.
+    // A node accepts no reports while it starts, and late reports are not charged on a busy machine.
     let tag;
     let looks = 0;
     await until('agreement', () => {

@@ -1,13 +1,13 @@
-// A network in memory, in virtual time, for links: it loses, doubles and delays datagrams as a
-// seeded generator says, so that every run is the same.
+// A network in memory for links, in virtual time. It loses, duplicates and delays datagrams by a seeded generator, so
+// that every run is the same.
 'use strict';
 
-/** Milliseconds, one way, at least; and how much more it may be. */
+/** The smallest delay of a datagram in milliseconds, and how much longer it may be. */
 const DELAY = 1;
 const JITTER = 20;
 
 /**
- * Numbers from 0 to 1, the same for the same seed.
+ * Random numbers from 0 to 1, which are the same for the same seed.
  * @param {number} seed
  */
 function numbersFrom(seed) {
@@ -20,9 +20,9 @@ function numbersFrom(seed) {
 
 class Net {
   nodes = [];
-  /** Unix time: a clock may count from any epoch. */
+  /** A Unix time, because a clock may count from any epoch. */
   now = 1_760_000_000_000;
-  /** Shares of datagrams that are lost, and that arrive twice. */
+  /** The shares of lost and of duplicated datagrams. */
   loss = 0;
   twice = 0;
   #underWay = [];
@@ -34,21 +34,21 @@ class Net {
   }
 
   /**
-   * Starts a node, which knows the nodes that are there, and gives it.
+   * Starts a node that knows the existing nodes, and returns it.
    * @param {any} dthrottle
    * @param {object} [options] The throttle's.
    */
   start(dthrottle, options) {
     const clock = new dthrottle.ManualClock(this.now);
     const cluster = { name: 'test', secret: 'sixteen bytes or more' };
-    const usual = { rate: '1 per 100 years', burst: 1000, cluster, clock };
-    return this.#add(dthrottle, clock, new dthrottle.Throttle({ ...usual, ...options }));
+    const defaults = { rate: '1 per 100 years', burst: 1000, cluster, clock };
+    return this.#add(dthrottle, clock, new dthrottle.Throttle({ ...defaults, ...options }));
   }
 
   /**
-   * The same with a busy throttle.
+   * Starts a node with a busy throttle.
    * @param {any} dthrottle
-   * @param {object} [options] What its cluster is told besides.
+   * @param {object} [options] Further options of its cluster.
    */
   startBusy(dthrottle, options) {
     const clock = new dthrottle.ManualClock(this.now);
@@ -64,14 +64,14 @@ class Net {
     return node;
   }
 
-  /** Links a node, perhaps anew. */
+  /** Links a node, also for a second time. */
   link(node, options) {
     node.link = node.throttle.link({ address: node.address, ...options });
     node.link.join(this.nodes.map(({ address }) => address).filter((address) => address !== node.address));
     this.settle(node);
   }
 
-  /** Does what a link says. */
+  /** Handles the outputs of a link. */
   settle(node) {
     for (;;) {
       const { to, datagram, event, timeoutMs } = node.link.poll();
@@ -93,7 +93,7 @@ class Net {
     }
   }
 
-  /** Lets time pass. */
+  /** Moves the time forward. */
   run(ms) {
     const end = this.now + ms;
     let standing = 0;

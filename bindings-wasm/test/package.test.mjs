@@ -1,4 +1,4 @@
-// The package as npm packs and installs it, and its README.
+// Tests of the package as npm packs and installs it, and of its README.
 import { fileURLToPath } from 'node:url';
 
 import shared from '../../bindings-node/test/shared/package.js';

@@ -1,4 +1,4 @@
-// What only WebAssembly has: loading on the web, traps, memory that grows, a host without files.
+// Tests of loading on the web, traps, growing memory, and a host without files.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { statSync } from 'node:fs';
@@ -14,7 +14,7 @@ const web = await builds.loadWeb();
 const both = { node: builds.node, web };
 
 /**
- * Runs an ES module in a process of its own, where nothing is loaded yet, and gives what it prints.
+ * Runs an ES module in a new process, where nothing is loaded yet, and returns its output.
  * @param {string} code
  * @param {string[]} flags
  */
@@ -121,7 +121,7 @@ describe('the build for the web', () => {
     const code = `
       import { readFileSync } from 'node:fs';
       const bytes = readFileSync('./web/dthrottle_bg.wasm');
-      // Node makes these when they are first used, and needs its own globals for it.
+      // Node creates these on first use, for which it needs its own globals.
       [fetch, Request, Response, performance, crypto];
       for (const name of ['process', 'Buffer', 'global', 'setImmediate']) delete globalThis[name];
       const { init, Throttle } = await import('./web/index.js');
@@ -154,16 +154,16 @@ for (const [label, dthrottle] of Object.entries(both)) {
       for (let i = 0; i < 200_000; i += 1) assert.equal(throttle.check(`tag ${i}`, 3).balance, 7);
       assert.equal(throttle.check('x'.repeat(1 << 24)).balance, 9);
       assert.equal(throttle.check('tag 5', 3).balance, 4);
-      // Now and then one has to go, though there is room elsewhere.
+      // Sometimes a bucket is evicted although other lines have free slots.
       const { buckets, evicted } = throttle.stats();
       assert.equal(buckets + evicted, 200_001);
     });
 
     it('each throttle has its own random fingerprint key', () => {
       const { getRandomValues } = crypto;
-      let asked = 0;
+      let calls = 0;
       crypto.getRandomValues = (array) => {
-        asked += 1;
+        calls += 1;
         return getRandomValues.call(crypto, array);
       };
       try {
@@ -172,7 +172,7 @@ for (const [label, dthrottle] of Object.entries(both)) {
       } finally {
         crypto.getRandomValues = getRandomValues;
       }
-      assert.equal(asked, 2);
+      assert.equal(calls, 2);
     });
   });
 }
@@ -182,7 +182,7 @@ describe('a trap', () => {
     const { makeApi } = require('../pkg/node/api/index.js');
     const { adapt } = require('../pkg/node/adapt.js');
     const native = adapt(require('../pkg/node/dthrottle.js'));
-    // What a handle points to is far beyond the memory, so that the module traps.
+    // The pointer of the handle is far beyond the memory, so the module traps.
     const broken = {
       ...native,
       fromConfig: (...args) => Object.assign(native.fromConfig(...args), { __wbg_ptr: 0x7ffffff0 }),
@@ -225,15 +225,15 @@ describe('the memory of the module', () => {
       console.log((size() - before) / 1e6);
     `;
     const grown = Number(program(code, '--expose-gc'));
-    // 10,000 throttles with 100 buckets each are far above 100 MB.
+    // 10,000 throttles with 100 buckets each would need far more than 100 MB.
     assert.ok(grown < 30, `the memory grew by ${grown} MB`);
   });
 
   it('the memory and the module are small', (t) => {
     const { size } = statSync(join(PACKAGE, 'web/dthrottle_bg.wasm'));
     t.diagnostic(`dthrottle_bg.wasm has ${size} bytes`);
-    // What it has, and 5 %. The policy of HTTP middleware is 8 % of the code, as is TOML with the reader of
-    // configurations; cluster and membership are 14 %.
+    // The present size plus 5 %. The policy of HTTP middleware has 8 % of the code, configurations with TOML 8 %, cluster
+    // and membership 14 %.
     assert.ok(size < 1_030_000);
   });
 });

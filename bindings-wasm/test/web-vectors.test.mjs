@@ -1,4 +1,4 @@
-// HTTP middleware by the vectors of all languages, on the WebAssembly module.
+// Runs the vectors of HTTP middleware with the WebAssembly module.
 import fields from '../../bindings-node/test/shared/fields.js';
 import shared from '../../bindings-node/test/shared/web-vectors.js';
 import builds from './builds.js';

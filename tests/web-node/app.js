@@ -1,7 +1,6 @@
-// Applications that are throttled by one line, in every framework, with as many workers as wanted.
-// Prints the port when all are there; ends with its standard input. Answers say which process they
-// come from. OPTIONS are those of the middleware. Where others make the workers, they give the PORT,
-// or several with blanks between them, one for each instance of PM2.
+// Applications with middleware, in every framework, with any number of workers. Prints the port when all workers
+// listen, and ends with its standard input. Responses contain the process id. OPTIONS are those of the middleware. PORT
+// is set if another program starts the workers; for several instances of PM2 it is a list, separated by blanks.
 'use strict';
 
 const cluster = require('node:cluster');

@@ -1,15 +1,15 @@
-// The workers of node:cluster hold a client to one burst and one rate between them, without being
-// told to, in every framework. rates.test.js has the rates.
+// Tests that the workers of node:cluster share one burst without configuration, in every framework. rates.test.js tests
+// the rates.
 'use strict';
 
 const assert = require('node:assert/strict');
 const { after, describe, it } = require('node:test');
 
 const { burst } = require('./load.js');
-const { Place } = require('./servers.js');
+const { TestServers } = require('./servers.js');
 
 describe('node:cluster', { concurrency: 2 }, () => {
-  const place = new Place();
+  const place = new TestServers();
   after(() => place.end());
 
   for (const framework of ['express', 'express4', 'fastify', 'koa', 'hono', 'http']) {

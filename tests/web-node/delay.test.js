@@ -1,16 +1,16 @@
-// Requests that are delayed: 30 at once against 10 a second, a burst of 10 and 1.5 seconds of patience.
+// Tests of delayed requests: 30 requests at once with 10/s, a burst of 10 and maxDelayMs 1500.
 'use strict';
 
 const assert = require('node:assert/strict');
 const { Agent } = require('node:http');
 const { after, describe, it } = require('node:test');
 
-const { Place, ask } = require('./servers.js');
+const { TestServers, request } = require('./servers.js');
 
 const REQUESTS = 30;
 
 describe('requests that are delayed', () => {
-  const place = new Place();
+  const place = new TestServers();
   after(() => place.end());
 
   for (const [framework, workers] of /** @type {const} */ ([['express', 4], ['express4', 1], ['fastify', 1]])) {
@@ -21,7 +21,7 @@ describe('requests that are delayed', () => {
       const all = (/** @type {(i: number) => string} */ client) => {
         const begin = performance.now();
         return Promise.all(Array.from({ length: REQUESTS }, async (_, i) => {
-          const answer = await ask(server.port, '/', { client: client(i), agent });
+          const answer = await request(server.port, '/', { client: client(i), agent });
           return { ...answer, ms: performance.now() - begin };
         }));
       };
@@ -32,7 +32,7 @@ describe('requests that are delayed', () => {
           areSpaced(answers);
           break;
         } catch (error) {
-          // A machine that stalls in the midst spoils one attempt; a fault spoils them all.
+          // A stall of the machine spoils one attempt, a bug spoils all.
           if (attempt === 5) throw error;
         }
       }
@@ -48,7 +48,7 @@ function areSpaced(answers) {
   assert.ok(passed.length === 25 || passed.length === 26, `${passed.length} passed`);
   assert.equal(passed.length + refused.length, REQUESTS);
   for (const { headers } of refused) assert.match(String(headers['retry-after']), /^[12]$/);
-  // Nobody is before its turn, and turns are a tenth of a second apart.
+  // No request passes early, and the turns are 100 ms apart.
   passed.forEach((ms, i) => assert.ok(ms > 100 * (i - 9) - 30, `answer ${i} came after ${ms} ms`));
   passed.slice(0, 25).forEach((ms, i) => assert.ok(ms < Math.max(0, 100 * (i - 9)) + 300, `answer ${i} came after ${ms} ms`));
   const gaps = passed.slice(11, 25).map((ms, i) => ms - passed[10 + i]).sort((a, b) => a - b);

@@ -1,10 +1,10 @@
-// Load from several clients at once, and what they saw by their own clock.
+// Sends load from several clients at once, and measures the responses.
 'use strict';
 
 const { Agent } = require('node:http');
 const { setTimeout: sleep } = require('node:timers/promises');
 
-const { ask } = require('./servers.js');
+const { request } = require('./servers.js');
 
 const ASKING = 8;
 const PAUSE_MS = 60;
@@ -16,7 +16,7 @@ class Seen {
   processes = new Set();
   /** @type {number[]} Milliseconds, in their order. */
   allowedAt = [];
-  /** When the first was refused: the bucket was empty then. */
+  /** The time of the first refusal, when the bucket was empty. */
   emptyAt = Infinity;
 
   /** @param {{ status: number, process: string }} answer */
@@ -37,7 +37,7 @@ class Seen {
 }
 
 /**
- * Asks so many times, some at once.
+ * Sends a number of requests, some at once.
  * @param {number} port
  * @param {number} count
  * @param {string} [client]
@@ -49,14 +49,14 @@ async function burst(port, count, client, path = '/') {
   await Promise.all(Array.from({ length: ASKING }, async () => {
     while (left > 0) {
       left -= 1;
-      seen.add(await ask(port, path, { client }));
+      seen.add(await request(port, path, { client }));
     }
   }));
   return seen;
 }
 
 /**
- * Asks for some time, about a hundred times a second.
+ * Sends about a hundred requests per second for some time.
  * @param {number[]} ports Of servers that are asked alike.
  * @param {number} seconds
  * @param {string} [client]
@@ -71,7 +71,7 @@ async function load(ports, seconds, client, path = '/') {
       await sleep((PAUSE_MS * number) / ASKING);
       while (performance.now() < end) {
         const begin = performance.now();
-        seen[i].add(await ask(port, path, { client, agent }));
+        seen[i].add(await request(port, path, { client, agent }));
         await sleep(Math.max(1, PAUSE_MS - (performance.now() - begin)));
       }
     }),
@@ -81,7 +81,7 @@ async function load(ports, seconds, client, path = '/') {
 }
 
 /**
- * How many passed at all of some servers, and how many one bucket would have let pass meanwhile.
+ * The number of requests that several servers allowed, and the number that one bucket would have allowed.
  * @param {Seen[]} seen
  * @param {number} rate
  * @param {number} capacity

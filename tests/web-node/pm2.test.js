@@ -1,6 +1,5 @@
-// PM2 in cluster mode: its workers share the application's table as those of node:cluster do, and a
-// reload, which puts new processes in the place of the old, forgets nobody. In fork mode they share
-// it too, though no port: each has its own.
+// Tests that the workers of PM2 share the application's table: in cluster mode, also over a reload, which replaces the
+// processes, and in fork mode, in which each worker has its own port.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -12,15 +11,15 @@ const { after, describe, it } = require('node:test');
 const { promisify } = require('node:util');
 
 const { burst } = require('./load.js');
-const { Place, ask, freePort } = require('./servers.js');
+const { TestServers, request, freePort } = require('./servers.js');
 
 const PM2 = require.resolve('pm2/bin/pm2');
 const OPTIONS = JSON.stringify({ rate: '1 per 100 years', burst: 60, tag: 'header:X-Client' });
 const run = promisify(execFile);
 
 describe('PM2', () => {
-  const place = new Place();
-  // Its socket lies there, whose path must be short.
+  const place = new TestServers();
+  // A folder with a short path, because the socket of PM2 is in it.
   const home = mkdtempSync(join(tmpdir(), 'pm2-'));
   /** @type {NodeJS.ProcessEnv} */
   const environment = { ...process.env, PM2_HOME: home, PM2_DISABLE_VERSION_CHECK: 'true', CI: 'true' };
@@ -36,14 +35,14 @@ describe('PM2', () => {
   const tables = (folder) => place.tables().filter((name) => name.includes(basename(folder))).length;
 
   /**
-   * The processes that answer, when there are so many, none of them among others.
+   * Waits until `count` processes respond, none of them among the given ones, and returns them.
    * @param {number} port
    * @param {number} count
    * @param {ReadonlySet<string>} [others]
    */
   async function processes(port, count, others = new Set()) {
     for (const end = Date.now() + 60_000; Date.now() < end; ) {
-      const answers = await Promise.allSettled(Array.from({ length: 16 }, () => ask(port, '/', { client: `look ${Math.random()}` })));
+      const answers = await Promise.allSettled(Array.from({ length: 16 }, () => request(port, '/', { client: `look ${Math.random()}` })));
       const seen = new Set(answers.map((answer) => (answer.status === 'fulfilled' ? answer.value.process : '')));
       if (seen.size === count && ![...seen].some((pid) => pid === '' || others.has(pid))) return seen;
       await new Promise((resolve) => setTimeout(resolve, 50));
@@ -80,7 +79,7 @@ describe('PM2', () => {
     const modes = JSON.parse(stdout).filter(({ name }) => name === 'forks').map(({ pm2_env }) => pm2_env.exec_mode);
     assert.deepEqual(modes, ports.map(() => 'fork_mode'));
     assert.equal(new Set(instances.flatMap((pids) => [...pids])).size, ports.length);
-    // None is asked for the whole burst: at least two let some pass.
+    // No worker gets enough requests for the whole burst, so at least two must allow some.
     const seen = await Promise.all(ports.map((port) => burst(port, 30)));
     const count = (/** @type {number} */ status) => seen.reduce((sum, { statuses }) => sum + (statuses[status] ?? 0), 0);
     assert.deepEqual({ 200: count(200), 429: count(429) }, { 200: 60, 429: 60 });

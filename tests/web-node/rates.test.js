@@ -1,5 +1,5 @@
-// The workers of a server hold a client to one rate. Servers that share a table, or are nodes of a
-// cluster, do so together, also with Python on the other side. All begin at once, and mostly wait.
+// Tests that the workers of a server keep to one rate, and also several servers that share a table or a cluster, in Node
+// and Python. The tests run concurrently, because they mostly wait.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -10,13 +10,13 @@ const { after, describe, it } = require('node:test');
 const { setTimeout: sleep } = require('node:timers/promises');
 
 const { against, burst, load } = require('./load.js');
-const { Place, ask, twoNodes } = require('./servers.js');
+const { TestServers, request, twoNodes } = require('./servers.js');
 
 const RATE = 40;
 const BURST = 40;
 const PATH = '/limited';
 
-/** For applications in Node, as tests/web/node_app.py says it in Python. */
+/** The options for applications in Node, as tests/web/node_app.py has them in Python. */
 const HERE = { routes: [PATH], tag: 'header:X-Client' };
 
 /** @param {{ withoutSecret: boolean }} config A configuration as Python spells it. */
@@ -25,7 +25,7 @@ function inPython({ withoutSecret, ...rest }) {
 }
 
 describe('several servers', { concurrency: true }, () => {
-  const place = new Place();
+  const place = new TestServers();
   const tables = mkdtempSync(join(tmpdir(), 'dthrottle-tables-'));
   after(async () => {
     await place.end();
@@ -36,7 +36,7 @@ describe('several servers', { concurrency: true }, () => {
   const starting = [];
 
   /**
-   * Starts servers. Nobody is measured while others start, which takes all there is of a machine.
+   * Starts servers. No test measures while others start servers, which takes the whole machine.
    * @template T
    * @param {() => Promise<T>} start
    * @returns {Promise<T>}
@@ -50,11 +50,11 @@ describe('several servers', { concurrency: true }, () => {
   }
 
   /**
-   * Loads two servers that are nodes, and holds what passed against one bucket.
+   * Sends load to two servers that are nodes, and compares the allowed requests with one bucket.
    * @param {number[]} ports
    */
   async function areOneBucket(ports) {
-    for (const port of ports) await ask(port, PATH, { client: 'nobody' }); // by which it joins
+    for (const port of ports) await request(port, PATH, { client: 'nobody' }); // by which it joins
     await sleep(2000);
     const seen = await load(ports, 20, 'client', PATH);
     const { passed, bucket } = against(seen, RATE, BURST);

@@ -1,4 +1,4 @@
-// Real servers, each an application in a folder of its own.
+// Starts real servers, each as an application in a new folder.
 'use strict';
 
 const { spawn } = require('node:child_process');
@@ -17,13 +17,13 @@ const OTHERS = ['express', 'express4', 'fastify', 'koa', 'hono', '@hono'];
 
 /** @typedef {{ port: number, stop: () => Promise<void> }} Server */
 
-/** Applications of one test, in folders that nobody else has. */
-class Place {
+/** The applications of one test, in new folders. */
+class TestServers {
   #root = mkdtempSync(join(tmpdir(), 'dthrottle-web-node-'));
   #names = /** @type {string[]} */ ([]);
   #servers = /** @type {Server[]} */ ([]);
 
-  /** A new folder with the application in it. */
+  /** Makes a new folder with the application. */
   folder() {
     const name = `web${process.pid}-${randomBytes(4).toString('hex')}`;
     const folder = join(this.#root, name);
@@ -37,7 +37,7 @@ class Place {
     return folder;
   }
 
-  /** The files of the tables that are named after its applications. */
+  /** The files of the tables of its applications. */
   tables() {
     const starts = this.#names.map((name) => `dthrottle-${process.getuid?.()}-${name}-`);
     const isOurs = (/** @type {string} */ file) => starts.some((start) => file.startsWith(start));
@@ -58,11 +58,11 @@ class Place {
       env: { ...process.env, FRAMEWORK: framework, OPTIONS: JSON.stringify(options), PORT: '0', WORKERS: String(workers) },
       stdio: ['pipe', 'pipe', 'pipe'],
     });
-    let said = '';
-    child.stderr.setEncoding('utf8').on('data', (text) => (said += text));
+    let output = '';
+    child.stderr.setEncoding('utf8').on('data', (text) => (output += text));
     const lines = readline.createInterface({ input: child.stdout });
     const ended = once(child, 'exit').then(() => {
-      throw new Error(`${framework} ended: ${said}`);
+      throw new Error(`${framework} ended: ${output}`);
     });
     ended.catch(() => {});
     const [port] = await Promise.race([once(lines, 'line'), ended]);
@@ -70,13 +70,13 @@ class Place {
       const exit = once(child, 'exit');
       child.stdin.end();
       await exit;
-      // A server that is told nothing wrong warns of nothing.
-      if (said !== '') throw new Error(`${framework} said: ${said}`);
+      // A correctly configured server emits no warnings.
+      if (output !== '') throw new Error(`${framework} wrote: ${output}`);
     });
   }
 
   /**
-   * Starts an application in Python, in gunicorn with four workers.
+   * Starts an application in Python with gunicorn and four workers.
    * @param {string} folder
    * @param {object} options
    * @returns {Promise<Server>}
@@ -92,7 +92,7 @@ class Place {
     const seen = new Set();
     for (const end = Date.now() + 60_000; seen.size < 4; ) {
       if (Date.now() > end || child.exitCode !== null) throw new Error(`gunicorn: ${seen.size} workers answer`);
-      const answers = await Promise.allSettled(Array.from({ length: 16 }, () => ask(port, '/')));
+      const answers = await Promise.allSettled(Array.from({ length: 16 }, () => request(port, '/')));
       for (const answer of answers) if (answer.status === 'fulfilled') seen.add(answer.value.process);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
@@ -121,7 +121,7 @@ class Place {
     return server;
   }
 
-  /** Stops all servers and leaves nothing behind. */
+  /** Stops all servers and removes their files. */
   async end() {
     try {
       for (const server of this.#servers) await server.stop();
@@ -132,7 +132,7 @@ class Place {
   }
 }
 
-/** A port that was free a moment ago. */
+/** A port that is free. */
 async function freePort() {
   const server = net.createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -141,7 +141,7 @@ async function freePort() {
   return port;
 }
 
-/** The configurations of two nodes that find each other, as JavaScript spells them. */
+/** The configurations of two nodes that are peers of each other. */
 async function twoNodes() {
   const sockets = [dgram.createSocket('udp4'), dgram.createSocket('udp4')];
   const ports = await Promise.all(sockets.map(async (socket) => {
@@ -165,16 +165,16 @@ async function twoNodes() {
  * @param {{ client?: string, agent?: http.Agent | false }} [options]
  * @returns {Promise<{ status: number, process: string, headers: http.IncomingHttpHeaders }>}
  */
-function ask(port, path, { client = 'client', agent = false } = {}) {
+function request(port, path, { client = 'client', agent = false } = {}) {
   return new Promise((resolve, reject) => {
-    const request = http.get({ host: '127.0.0.1', port, path, agent, headers: { 'X-Client': client } }, (response) => {
+    const sent = http.get({ host: '127.0.0.1', port, path, agent, headers: { 'X-Client': client } }, (response) => {
       response.resume().on('error', reject).on('end', () => {
         const { headers } = response;
         resolve({ status: Number(response.statusCode), process: String(headers['x-process']), headers });
       });
     });
-    request.on('error', reject);
+    sent.on('error', reject);
   });
 }
 
-module.exports = { Place, ask, freePort, twoNodes };
+module.exports = { TestServers, request, freePort, twoNodes };
