@@ -50,5 +50,5 @@ pub fn bad_cost(shown: String) -> Result<()> {
 #[cfg(debug_assertions)]
 #[napi(catch_unwind)]
 pub fn panic_now() {
-    panic!("asked to panic");
+    panic!("a panic for tests");
 }

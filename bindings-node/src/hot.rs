@@ -184,6 +184,6 @@ impl HotCall for Panic {
     const NAME: &str = "panicHot";
 
     fn call(_: &Call<'_>) -> Result<JsReturn, CallError> {
-        panic!("asked to panic");
+        panic!("a panic for tests");
     }
 }

@@ -24,7 +24,7 @@ describe('panics', () => {
     for (let i = 0; i < 3; i += 1) {
       for (const call of [() => throttle.allow('t'), () => throttle.check('t'), () => throttle.name]) {
         assert.throws(call, (/** @type {any} */ error) => {
-          assert.match(error.message, /a bug in dthrottle: .*asked to panic/);
+          assert.match(error.message, /a bug in dthrottle: .*a panic for tests/);
           assert.ok(error.cause instanceof Error);
           return failsWith(/** @type {any} */ (dthrottle), 'internal')(error);
         });

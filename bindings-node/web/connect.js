@@ -7,7 +7,7 @@ const { Middleware } = require('./middleware.js');
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
 /** @import { Outcome } from './delay.js' */
-/** @import { Reader } from './middleware.js' */
+/** @import { Reader } from './reader.js' */
 
 /** @typedef {(error?: unknown) => unknown} Next */
 

@@ -35,7 +35,7 @@ declare namespace throttle {
 declare global {
   namespace Express {
     interface Request {
-      /** Undefined if no throttle was asked about this request. */
+      /** Undefined if the request was not limited. */
       rateLimit?: RateLimitInfo;
     }
   }

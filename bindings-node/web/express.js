@@ -10,7 +10,7 @@ const { mergeOptions } = require('./options.js');
 const { nodeReader, toPaths } = require('./reader.js');
 const { withTools } = require('./tools.js');
 
-/** @import { Reader } from './middleware.js' */
+/** @import { Reader } from './reader.js' */
 
 /**
  * Express finds the client by its setting `trust proxy`. Connect knows only the peer.
@@ -24,7 +24,7 @@ const reader = {
   trustProxy(request) {
     if (request.app?.get?.('trust proxy') !== true) return undefined;
     return (
-      "'trust proxy' is true, so the client's address is what the client says it is: " +
+      "'trust proxy' is true, so a client can send any address: " +
       "set it to the number of proxies or to their networks, or set trustedProxies"
     );
   },

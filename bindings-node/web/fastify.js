@@ -18,7 +18,7 @@ const { Reports } = require('./validate.js');
 const { tools } = require('./tools.js');
 
 /** @import { Outcome } from './delay.js' */
-/** @import { Reader } from './middleware.js' */
+/** @import { Reader } from './reader.js' */
 
 /** The property of a route's config with its middleware, null for a route without limit, and its plugin. */
 const MIDDLEWARE = Symbol('dthrottle.middleware');
@@ -46,7 +46,7 @@ const reader = {
   trustProxy(request) {
     if (fastifyOptions(request.server)?.trustProxy !== true) return undefined;
     return (
-      "trustProxy is true, so the client's address is what the client says it is: " +
+      "trustProxy is true, so a client can send any address: " +
       'set it to the networks of your proxies, or set trustedProxies'
     );
   },

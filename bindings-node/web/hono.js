@@ -13,7 +13,7 @@ const { nodeReader } = require('./reader.js');
 const { withTools } = require('./tools.js');
 
 /** @import { SubscribeToLeave, Outcome } from './delay.js' */
-/** @import { Reader } from './middleware.js' */
+/** @import { Reader } from './reader.js' */
 
 /** @param {any} context It has `env.incoming` on Node only. */
 const peer = (context) => context.env?.incoming?.socket?.remoteAddress;

@@ -13,7 +13,7 @@ const { nodeReader, toPaths } = require('./reader.js');
 const { withTools } = require('./tools.js');
 
 /** @import { Outcome } from './delay.js' */
-/** @import { Reader } from './middleware.js' */
+/** @import { Reader } from './reader.js' */
 
 /** @type {Reader} */
 const reader = {
@@ -29,8 +29,8 @@ const reader = {
   trustProxy(context) {
     if (!context.app?.proxy || context.app.maxIpsCount > 0) return undefined;
     return (
-      "app.proxy is set without app.maxIpsCount, so the client's address is what the client says it " +
-      'is: set that to the number of proxies, or set trustedProxies'
+      "app.proxy is set without app.maxIpsCount, so a client can send any address: " +
+      'set that to the number of proxies, or set trustedProxies'
     );
   },
 };

@@ -1,8 +1,21 @@
-// Reads Node's own requests.
+// How adapters read requests, and the reader for Node's own requests.
 'use strict';
 
 /** @import { IncomingMessage } from 'node:http' */
-/** @import { Reader } from './middleware.js' */
+
+/**
+ * @typedef {object} Reader Reads the requests of a framework.
+ * @property {(request: any) => string} method The method, in upper case.
+ * @property {(request: any) => ReadonlySet<string>} paths The whole path without the query, in all equivalent spellings.
+ * @property {boolean} [ignoresCase] Whether /LOGIN may lead to the handler of /login.
+ * @property {(request: any, name: string) => string | undefined} header The value of a header, by its name in lower case.
+ * @property {(request: any) => string | undefined} peer The address at the other end of the connection.
+ * @property {(request: any) => string | undefined} [client] The client's address by the rules of the framework;
+ *   undefined if it is the peer.
+ * @property {(request: any) => boolean} isGone Whether the connection is closed, so that its address is unknown.
+ * @property {(request: any) => string | undefined} forwardedFor The header X-Forwarded-For.
+ * @property {(request: any) => string | undefined} [trustProxy] Describes what is wrong with these rules, if anything.
+ */
 
 /** A plain path, which all frameworks read alike. */
 const PLAIN = /^\/[^\s#;\\]*$/;
