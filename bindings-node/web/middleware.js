@@ -27,7 +27,7 @@ const log = debuglog('dthrottle');
 /** The cost of a request where the option is not a function. */
 const FIXED = Symbol('fixed');
 
-const COUNTS = ['passed', 'refused', 'dryRun', 'delayed', 'gaveUp', 'untagged', 'failed'];
+const COUNT_NAMES = ['passed', 'refused', 'dryRun', 'delayed', 'gaveUp', 'untagged', 'failed'];
 /** @type {readonly string[]} */
 const NO_VALUES = [];
 /** The cost of a request for which the option `cost` failed. With 0, clients would try to make it fail. */
@@ -36,32 +36,32 @@ const FALLBACK_COST = 1;
 class Middleware {
   #reader;
   /** @type {NativeMiddleware} */
-  #own;
+  #opened;
   #id;
   #property;
-  #given;
+  #options;
   /** @type {string | null | undefined} The value of the first header field, if it is the same in all responses. */
   #policy;
   /** @type {ReadonlySet<string> | null} */
   #methods;
   #routes;
-  #exempts;
-  #trusts;
+  #hasExemptAddresses;
+  #trustsProxies;
   /** @type {Fn | null} */
-  #tag;
+  #tagFunction;
   /** @type {string | null} */
-  #header = null;
+  #tagHeader = null;
   #reports;
   #callbacks = new Callbacks((option, error) => this.failed(option, error));
   /** @type {Domain | undefined} */
   #domain;
   /** @type {string[] | undefined} */
-  #rules;
+  #ruleNames;
   /**
    * Returns the name of a rule.
    * @param {number} index
    */
-  #nameOf = (index) => (this.#rules ??= this.domain.rules.map(({ name }) => name))[index];
+  #nameOf = (index) => (this.#ruleNames ??= this.domain.rules.map(({ name }) => name))[index];
   /** @type {ArrayLike<number> | null} The final counts after `close`, otherwise null. */
   #finalCounts = null;
   /** The number of requests and refusals that are being delayed. */
@@ -77,19 +77,19 @@ class Middleware {
    */
   constructor(options, reader, { place, within, isComplete = true } = {}) {
     const given = withoutMissing(options);
-    this.#given = given;
+    this.#options = given;
     this.#reader = reader;
     this.#reports = new Reports(given.validate, given.table === false);
     this.propertyName = toPropertyName(given);
     this.#property = lazyProperty(this.propertyName);
-    this.#own = open(given, { place, within: within === undefined ? undefined : within.#own, isTemplate: !isComplete });
-    const { native, handle } = this.#own;
+    this.#opened = open(given, { place, within: within === undefined ? undefined : within.#opened, isTemplate: !isComplete });
+    const { native, handle } = this.#opened;
     this.#routes = toRoutes(given, reader.ignoresCase);
     const methods = native.webMethods(handle);
     this.#methods = methods ? new Set(methods) : null;
     const traits = native.webTraits(handle);
-    this.#exempts = traits.includes('exempts');
-    this.#trusts = traits.includes('trusts');
+    this.#hasExemptAddresses = traits.includes('exempts');
+    this.#trustsProxies = traits.includes('trusts');
     /** Whether responses may refund requests. */
     this.refunds = traits.includes('refunds');
     /** Whether the header fields are lists, to which several throttles may add members. */
@@ -98,8 +98,8 @@ class Middleware {
     this.#policy = native.webPolicy(handle);
     this.#id = native.webId(handle);
     const tag = given.keyGenerator ?? given.tag;
-    this.#tag = typeof tag === 'function' ? tag : null;
-    if (typeof tag === 'string' && tag.startsWith('header:')) this.#header = tag.slice('header:'.length).toLowerCase();
+    this.#tagFunction = typeof tag === 'function' ? tag : null;
+    if (typeof tag === 'string' && tag.startsWith('header:')) this.#tagHeader = tag.slice('header:'.length).toLowerCase();
     /** @type {Fn | null} */
     this.handler = given.handler ?? null;
     this.domainName = native.webDomainName(handle);
@@ -110,7 +110,7 @@ class Middleware {
 
   /** Checks that `allow` fits the tags. */
   checkAllow() {
-    attempt(() => this.#own.native.webCheckAllow(this.#own.handle));
+    attempt(() => this.#opened.native.webCheckAllow(this.#opened.handle));
   }
 
   /**
@@ -123,7 +123,7 @@ class Middleware {
   decide(request, response) {
     try {
       if (this.#finalCounts !== null || !this.#isSelected(request)) return null;
-      const { skip } = this.#given;
+      const { skip } = this.#options;
       if (skip === undefined) return this.#callTagAndCost(request, response);
       const skipped = this.#callbacks.call('skip', skip, request, response);
       // A request is not skipped if the function fails.
@@ -148,8 +148,8 @@ class Middleware {
       const paths = [...reader.paths(request)];
       if (!this.#routes.some((route) => paths.some((path) => route.test(path)))) return false;
     }
-    if (!this.#exempts) return true;
-    const { native, handle } = this.#own;
+    if (!this.#hasExemptAddresses) return true;
+    const { native, handle } = this.#opened;
     return !native.webIsExempt(handle, reader.peer(request), reader.client?.(request), reader.forwardedFor(request));
   }
 
@@ -159,8 +159,8 @@ class Middleware {
    * @param {any} response
    */
   #callTagAndCost(request, response) {
-    const { cost } = this.#given;
-    const value = this.#tag === null ? undefined : this.#callbacks.call('tag', this.#tag, request, response);
+    const { cost } = this.#options;
+    const value = this.#tagFunction === null ? undefined : this.#callbacks.call('tag', this.#tagFunction, request, response);
     const units = typeof cost === 'function' ? this.#callbacks.call('cost', cost, request, response) : FIXED;
     if (!isPromise(value) && !isPromise(units)) return this.#checkTag(request, value, units);
     const both = Promise.all([this.#callbacks.settle('tag', value), this.#callbacks.settle('cost', units)]);
@@ -174,9 +174,9 @@ class Middleware {
    * @param {unknown} units
    */
   #checkTag(request, value, units) {
-    if (this.#tag === null && this.#header === null) return this.#decide(request, ADDRESS, undefined, units);
-    if (this.#tag === null) {
-      const found = this.#reader.header(request, /** @type {string} */ (this.#header)) || undefined;
+    if (this.#tagFunction === null && this.#tagHeader === null) return this.#decide(request, ADDRESS, undefined, units);
+    if (this.#tagFunction === null) {
+      const found = this.#reader.header(request, /** @type {string} */ (this.#tagHeader)) || undefined;
       return this.#decide(request, found === undefined ? MISSING : VALUE, found, units);
     }
     if (value === FAILURE) return this.#decide(request, FAILED, undefined, units);
@@ -196,14 +196,14 @@ class Middleware {
     // The middleware may have been closed while an asynchronous function ran.
     if (this.#finalCounts !== null) return null;
     const reader = this.#reader;
-    const { native, tick } = this.#own;
+    const { native, tick } = this.#opened;
     const peer = reader.peer(request);
     const isGone = peer === undefined && reader.isGone(request);
     const cost = units === FIXED ? undefined : this.#toCost(units);
     const client = reader.client?.(request);
     const isInspecting = this.#reports.isInspecting;
     // If no proxy is trusted, the header is only needed to find misuse.
-    const forwarded = this.#trusts || isInspecting ? reader.forwardedFor(request) : undefined;
+    const forwarded = this.#trustsProxies || isInspecting ? reader.forwardedFor(request) : undefined;
     tick?.();
     const text = native.webDecide(this.#id, peer, client, forwarded, kind, tag, cost, isGone);
     const numbers = native.webAnswer;
@@ -235,9 +235,9 @@ class Middleware {
    * @param {Outcome} outcome
    */
   #inspect(request, { tagKind, tag }) {
-    const table = this.tableName ?? this.#given.throttle ?? this;
+    const table = this.tableName ?? this.#options.throttle ?? this;
     this.#reports.counted(request, table, this.domainName, `${tagKind} ${tag}`);
-    if (this.#tag === null && !this.#trusts) this.#reports.misuse('trustProxy', this.#reader.trustProxy?.(request));
+    if (this.#tagFunction === null && !this.#trustsProxies) this.#reports.misuse('trustProxy', this.#reader.trustProxy?.(request));
   }
 
   /**
@@ -256,7 +256,7 @@ class Middleware {
    * @param {Outcome} outcome
    */
   info(outcome) {
-    return new RateLimitInfo(outcome, this.#own.native);
+    return new RateLimitInfo(outcome, this.#opened.native);
   }
 
   /**
@@ -266,7 +266,7 @@ class Middleware {
    * @param {Outcome} outcome
    */
   setInfoLazily(request, outcome) {
-    return this.#property.keep(request, outcome, this.#own.native);
+    return this.#property.keep(request, outcome, this.#opened.native);
   }
 
   /**
@@ -276,7 +276,7 @@ class Middleware {
    * @param {any} [response]
    */
   callOnRefused({ decision }, request, response) {
-    const { onRefused } = this.#given;
+    const { onRefused } = this.#options;
     if (onRefused === undefined || decision.rule === null) return;
     const result = this.#callbacks.call('onRefused', onRefused, request, response, decision);
     if (isPromise(result)) this.#callbacks.settle('onRefused', result);
@@ -307,7 +307,7 @@ class Middleware {
       if (this.#finalCounts !== null) return;
       this.#act('refund', ({ native, handle }) => native.webFinish(handle, tagKind, tag, taken, isSuccess));
     };
-    const { requestWasSuccessful: fn } = this.#given;
+    const { requestWasSuccessful: fn } = this.#options;
     const result = fn === undefined ? hasGoodStatus : this.#callbacks.call('requestWasSuccessful', fn, request, response);
     if (isPromise(result)) this.#callbacks.settle('requestWasSuccessful', result).then(end);
     else end(result);
@@ -320,7 +320,7 @@ class Middleware {
    * @param {any} [response]
    */
   refusal(outcome, request, response) {
-    const { body } = this.#given;
+    const { body } = this.#options;
     if (typeof body !== 'function') return this.#refusal(outcome, undefined);
     const given = this.#callbacks.call('body', body, request, response, outcome.decision);
     if (!isPromise(given)) return this.#refusal(outcome, given);
@@ -332,8 +332,8 @@ class Middleware {
    * @param {unknown} given The value that the function `body` returned.
    */
   #refusal({ values, rule, decision }, given) {
-    const { native, handle } = this.#own;
-    const { body: option } = this.#given;
+    const { native, handle } = this.#opened;
+    const { body: option } = this.#options;
     /** Whether the body is the default one. */
     let isDefault = true;
     const refuse = (/** @type {unknown} */ value) => {
@@ -360,7 +360,7 @@ class Middleware {
    */
   refused(outcome) {
     const { status, names, values } = this.#refusal(outcome, undefined);
-    const { body } = this.#given;
+    const { body } = this.#options;
     return { names: names.slice(2), values: values.slice(2), refused: { status, body, decision: outcome.decision } };
   }
 
@@ -370,25 +370,25 @@ class Middleware {
    * @param {unknown} error
    */
   failed(cause, error) {
-    if (this.#finalCounts === null) this.#own.native.webCountFailure(this.#own.handle);
+    if (this.#finalCounts === null) this.#opened.native.webCountFailure(this.#opened.handle);
     this.#reports.failed(cause, error);
     return null;
   }
 
   /** @returns {Domain} */
   get domain() {
-    return (this.#domain ??= this.#own.domain());
+    return (this.#domain ??= this.#opened.domain());
   }
 
   /** The counts of this process. Each property is read on access. */
   get counts() {
     const counts = {};
-    COUNTS.forEach((name, i) => Object.defineProperty(counts, name, { enumerable: true, get: () => this.#counts()[i] }));
+    COUNT_NAMES.forEach((name, i) => Object.defineProperty(counts, name, { enumerable: true, get: () => this.#counts()[i] }));
     return counts;
   }
 
   #counts() {
-    return this.#finalCounts ?? this.#own.native.webCounts(this.#own.handle);
+    return this.#finalCounts ?? this.#opened.native.webCounts(this.#opened.handle);
   }
 
   /**
@@ -396,7 +396,7 @@ class Middleware {
    * @param {string | number | bigint | Uint8Array} tag
    */
   reset(tag) {
-    const { native, handle, tick } = this.#own;
+    const { native, handle, tick } = this.#opened;
     tick?.();
     const usable = toTag(tag);
     // The domain throws the error about an unusable tag.
@@ -413,7 +413,7 @@ class Middleware {
 
   /** Closes the native part, unless it still delays a request. */
   #closeNative() {
-    if (this.#delayed === 0) this.#own.native.webClose(this.#own.handle);
+    if (this.#delayed === 0) this.#opened.native.webClose(this.#opened.handle);
   }
 
   /**
@@ -423,8 +423,8 @@ class Middleware {
    */
   #act(cause, call) {
     try {
-      this.#own.tick?.();
-      call(this.#own);
+      this.#opened.tick?.();
+      call(this.#opened);
       this.#warn();
     } catch (error) {
       this.failed(cause, explain(error));
@@ -432,7 +432,7 @@ class Middleware {
   }
 
   #warn() {
-    const texts = this.#own.native.webWarnings(this.#own.handle);
+    const texts = this.#opened.native.webWarnings(this.#opened.handle);
     for (let i = 0; i < texts.length; i += 2) this.#reports.warn(texts[i], texts[i + 1]);
   }
 }
