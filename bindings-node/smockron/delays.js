@@ -27,7 +27,7 @@
 
 /** The most clients that are kept. If there are more, the oldest are removed, and their requests pass. */
 const MAX_CLIENTS = 100_000;
-/** How long requests wait for the answer of the master to a report. */
+/** The longest time that requests wait for the answer of the master to a report. */
 const ANSWER_MS = 250;
 /** The longest time that setTimeout accepts. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;

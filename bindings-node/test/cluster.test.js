@@ -54,7 +54,7 @@ async function until(what, done) {
     if (await done()) return;
     await setTimeout(10);
   }
-  assert.fail(`never: ${what}`);
+  assert.fail(`condition not met within 60 s: ${what}`);
 }
 
 /**
@@ -72,7 +72,7 @@ async function agree(use, known) {
       await setTimeout(10);
     }
   }
-  assert.fail('never: agreement');
+  assert.fail('the nodes did not agree on the balance of any tag');
 }
 
 /** @param {Throttle} throttle */

@@ -14,8 +14,8 @@ const { warnings } = require('./shared/web.js');
 const fastify = require('fastify');
 
 /**
- * @param {Any} options Of the plugin.
- * @param {Record<string, Any>} routes What routes say.
+ * @param {Any} options The options of the plugin.
+ * @param {Record<string, Any>} routes The `config.throttle` of each route, by its URL.
  */
 async function made(options, routes) {
   const app = fastify();

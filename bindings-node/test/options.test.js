@@ -107,7 +107,7 @@ const NAMES = (() => {
   }
 })();
 
-/** What stands beside an option so that it is the only thing wrong. @type {Record<string, object>} */
+/** The other options that a test of an option needs. @type {Record<string, object>} */
 const BESIDE = {
   throttle: {}, file: {}, rate: {}, rules: {}, domains: {},
   windowMs: { limit: 5 }, limit: { windowMs: 1000 }, max: { windowMs: 1000 },

@@ -4,7 +4,7 @@
 
 /** @typedef {(...given: any[]) => any} Fn A function of the application. */
 
-/** What a call returns if the function failed. */
+/** The result of a call whose function failed. */
 const FAILURE = Symbol('failure');
 
 class Callbacks {

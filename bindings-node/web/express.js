@@ -30,7 +30,7 @@ const reader = {
   },
 };
 
-/** What the last application's requests inherit. Cached, because reading it from a request of Express is slow. */
+/** The settings of the last application. Cached, because reading it from a request of Express is slow. */
 let last = { prototype: null, settings: /** @type {any} */ (undefined), hasIp: false };
 
 /**

@@ -4,7 +4,7 @@
 /** @import { Native } from './surface.js' */
 
 /**
- * @typedef {typeof import('./dthrottle.js')} Glue What wasm-bindgen makes.
+ * @typedef {typeof import('./dthrottle.js')} Glue The script of wasm-bindgen.
  */
 
 const { NUMBERS } = require('./api/records.js');

@@ -7,7 +7,7 @@ const { describe, fromJson, isBytes, toOptions, toText } = require('./api/values
 
 /** @import { EventOutput, LinkOptions, TimeoutOutput, TransmitOutput } from './links.js' */
 
-/** @typedef {typeof import('./dthrottle.js')} Glue What wasm-bindgen makes. */
+/** @typedef {typeof import('./dthrottle.js')} Glue The script of wasm-bindgen. */
 
 const LINK_OPTIONS = ['address', 'seed', 'incarnation'];
 const SEED_BYTES = 8;

@@ -298,7 +298,7 @@ async function until(what, done) {
     if (done()) return;
     await sleep(10);
   }
-  assert.fail(`never: ${what}`);
+  assert.fail(`condition not met within 60 s: ${what}`);
 }
 
 describe('a link over a socket', () => {

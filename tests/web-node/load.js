@@ -57,7 +57,7 @@ async function burst(port, count, client, path = '/') {
 
 /**
  * Sends about a hundred requests per second for some time.
- * @param {number[]} ports Of servers that are asked alike.
+ * @param {number[]} ports The ports of the servers.
  * @param {number} seconds
  * @param {string} [client]
  * @param {string} [path]

@@ -48,7 +48,7 @@ class TestServers {
   /**
    * Starts an application with workers of node:cluster.
    * @param {string} folder
-   * @param {object} options Of its middleware.
+   * @param {object} options The options of its middleware.
    * @param {{ framework?: string, workers?: number }} [kind]
    * @returns {Promise<Server>}
    */

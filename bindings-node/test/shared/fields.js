@@ -38,7 +38,7 @@ function parsed(text) {
 function testFields(label, dthrottle) {
   /**
    * A middleware with a manual clock.
-   * @param {Any} rules What its throttle is made of.
+   * @param {Any} rules The options of its throttle.
    * @param {Any} [options]
    */
   function made(rules, options = {}) {

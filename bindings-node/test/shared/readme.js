@@ -36,7 +36,7 @@ function fault(code, folder) {
  * @param {string} readme
  * @param {string} name The package, and
  * @param {string} path where it is.
- * @param {string[]} others What else its blocks use, from the checkout's own tools.
+ * @param {string[]} others Other packages that its blocks use.
  */
 function testReadme(readme, name, path, others = []) {
   describe(`README of ${name}`, () => {

@@ -264,7 +264,7 @@ function testResponses(label, dthrottle, kind, isOwn = false) {
  * @param {import('./web.js').Web} web
  * @param {Json} vector
  * @param {Json} request
- * @param {number} status What the application answers.
+ * @param {number} status The status of the application's response.
  */
 async function answer(web, { options }, request, status) {
   const { peer = PEER } = request;

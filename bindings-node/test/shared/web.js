@@ -20,9 +20,9 @@ const { forget } = require('../../web/validate.js');
  * @property {(path?: string, options?: http.RequestOptions & { body?: string }) => Promise<Answer>} get
  * @property {(count: number, options?: http.RequestOptions) => Promise<number[]>} statuses
  * @property {Any} counts
- * @property {Any} tools What its middleware has besides.
- * @property {Any[]} seen What applications found at their requests.
- * @property {() => number} left How many of its clients left that asked for `?wait`.
+ * @property {Any} tools The properties of its middleware.
+ * @property {Any[]} seen The rateLimit of each request that reached the application.
+ * @property {() => number} left The number of its clients that left after a request to `?wait`.
  * @property {number} port
  * @property {http.Server} server
  * @property {() => void} close
@@ -176,7 +176,7 @@ function ask(port, path = '/', { body, ...options } = {}) {
 /**
  * Starts a server of a framework.
  * @param {string} kind
- * @param {Any[]} given What its middleware is given.
+ * @param {Any[]} given The arguments of its middleware.
  * @returns {Promise<Web>}
  */
 async function start(kind, ...given) {
