@@ -1,6 +1,6 @@
-//! The hot calls: `allow`, `check`, `peek`, and the decision about a request to middleware. Their tag is an
-//! argument. All other values, and the decision, are in a buffer that JavaScript and Rust share (`raw.rs`),
-//! because creating and reading JavaScript values takes longer than the check.
+//! The hot calls: `allow`, `check`, `peek`, and the decision about a request to middleware. Their
+//! tag is an argument. All other values, and the decision, are in a buffer that JavaScript and Rust
+//! share (`raw.rs`), because creating and reading JavaScript values takes longer than the check.
 
 use dthrottle::web::Request;
 use dthrottle::{CheckOptions, DEFAULT_COST, Decision, Domain};
@@ -13,13 +13,13 @@ use crate::common;
 use crate::failure::CallError;
 use crate::raw::{Call, Environment, HotCall, JsReturn, TagBuffer, TagKind, UNDEFINED};
 
-// The layout of the buffer, which must match `native.js`. The first 8 bytes are two integers: the id of a domain
-// or middleware, and flags.
+// The layout of the buffer, which must match `native.js`. The first 8 bytes are two integers: the
+// id of a domain or middleware, and flags.
 const COST: usize = 1;
 const MAX_DELAY_MS: usize = 2;
 const DECISION: usize = 3;
 
-/// The number of numbers in the buffer.
+/// The length of the buffer, in numbers.
 pub(crate) const BUFFER_LENGTH: usize = DECISION + common::web::REQUEST_NUMBERS;
 
 // Flags of `allow`, `check` and `peek`.
@@ -49,7 +49,8 @@ pub fn hot_calls(mut exports: Object<'_>, env: Env) -> napi::Result<()> {
     environment.export::<Decide>(&mut exports)
 }
 
-/// Checks a tag: undefined if it is allowed, false if not. Reads the id, the flag `TAG_IS_BYTES` and the cost.
+/// Checks a tag: undefined if it is allowed, false if not. Reads the id, the flag `TAG_IS_BYTES`
+/// and the cost.
 struct Allow;
 
 impl HotCall for Allow {

@@ -1,7 +1,7 @@
-//! The hot calls on plain Node-API, because a function made by napi's macros takes several times as long
-//! as the check itself. Most calls have one argument, the tag: reading another one would take 5 ns. All
-//! other values are in the buffer, the memory of an ArrayBuffer that JavaScript and Rust share. This is
-//! the only file of the crate with unsafe code; `hot.rs` has what the calls do.
+//! The hot calls on plain Node-API, because a function made by napi's macros takes several times as
+//! long as the check itself. Most calls have one argument, the tag: reading another one would take
+//! 5 ns. All other values are in the buffer, the memory of an ArrayBuffer that JavaScript and Rust
+//! share. This is the only file of the crate with unsafe code; `hot.rs` has what the calls do.
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
@@ -45,8 +45,8 @@ pub(crate) struct Environment {
     units: UnsafeCell<[u16; SHORT]>,
 }
 
-/// A call from JavaScript. Its first argument is a tag, or other text. Cold functions take a copy, so
-/// that the hot path can keep it in registers.
+/// A call from JavaScript. Its first argument is a tag, or other text. Cold functions take a copy,
+/// so that the hot path can keep it in registers.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     environment: &'a Environment,
@@ -95,8 +95,8 @@ impl Environment {
         // SAFETY: env is Node's, which is creating the exports.
         let status = unsafe { sys::napi_create_arraybuffer(raw, size, &mut buffer, &mut value) };
         napi::check_status!(status)?;
-        // SAFETY: env as above; the value was created just now. The reference keeps the buffer alive
-        // as long as env.
+        // SAFETY: env as above; the value was created just now. The reference keeps the buffer
+        // alive as long as env.
         let status = unsafe { sys::napi_create_reference(raw, value, 1, &mut kept) };
         napi::check_status!(status)?;
         let environment = Environment {
@@ -152,8 +152,8 @@ unsafe extern "C" fn enter<H: HotCall>(
         const { assert!(H::ARGUMENTS <= MAX_ARGUMENTS) };
         let (mut arguments, mut data) = ([ptr::null_mut(); MAX_ARGUMENTS], ptr::null_mut());
         let (mut count, to) = (H::ARGUMENTS, arguments.as_mut_ptr());
-        // SAFETY: env and info are Node's, from this callback. `arguments` has `count` places or more;
-        // Node writes undefined for an argument that is missing.
+        // SAFETY: env and info are Node's, from this callback. `arguments` has `count` places or
+        // more; Node writes undefined for an argument that is missing.
         let status =
             unsafe { sys::napi_get_cb_info(env, info, &mut count, to, ptr::null_mut(), &mut data) };
         napi::check_status!(status)?;
@@ -184,15 +184,15 @@ impl TagBuffer<'_> {
 }
 
 impl<'a> Call<'a> {
-    /// Reads a tag that is a string. It is converted to bytes later, because the processor stalls when
-    /// it reads what was written just before in pieces of another size.
+    /// Reads a tag that is a string. It is converted to bytes later, because the processor stalls
+    /// when it reads what was written just before in pieces of another size.
     #[inline(always)]
     fn read_tag(&mut self) {
         let to = self.environment.units.get().cast::<u16>();
         let mut length = 0;
         // SAFETY: env and argument are Node's, from this callback, which still runs. Node writes at
-        // most SHORT units, the last of them a zero that `length` does not count. No other call uses
-        // `units` at the same time, because hot calls do not nest.
+        // most SHORT units, the last of them a zero that `length` does not count. No other call
+        // uses `units` at the same time, because hot calls do not nest.
         let status = unsafe {
             sys::napi_get_value_string_utf16(
                 self.environment.env,
@@ -244,7 +244,8 @@ impl<'a> Call<'a> {
         self.argument(0)
     }
 
-    /// An argument as napi converts it, or napi's error. `index` must be below the call's `ARGUMENTS`.
+    /// An argument as napi converts it, or napi's error. `index` must be below the call's
+    /// `ARGUMENTS`.
     pub(crate) fn argument<T: FromNapiValue>(self, index: usize) -> Result<T, CallError> {
         // SAFETY: env and argument are Node's, from this callback, which still runs; the value
         // borrows from it for no longer.
@@ -277,8 +278,9 @@ impl<'a> Call<'a> {
     #[inline(always)]
     pub(crate) fn number(&self, index: usize) -> f64 {
         assert!(index < BUFFER_LENGTH);
-        // SAFETY: the buffer has BUFFER_LENGTH numbers. Only JavaScript of this thread can reach it,
-        // which does not run during this call; `native.js` never transfers it to another thread.
+        // SAFETY: the buffer has BUFFER_LENGTH numbers. Only JavaScript of this thread can reach
+        // it, which does not run during this call; `native.js` never transfers it to another
+        // thread.
         unsafe { self.environment.buffer.wrapping_add(index).read_unaligned() }
     }
 
@@ -290,7 +292,8 @@ impl<'a> Call<'a> {
         unsafe { self.environment.buffer.wrapping_add(index).write_unaligned(number) };
     }
 
-    /// A string for JavaScript. For ASCII, which is the usual case, the conversion from latin1 is the fastest.
+    /// A string for JavaScript. For ASCII, which is the usual case, the conversion from latin1 is
+    /// the fastest.
     pub(crate) fn text(&self, text: &str) -> Result<JsReturn, CallError> {
         let (from, length) = (text.as_ptr().cast(), text.len() as isize);
         let mut value = ptr::null_mut();
@@ -318,9 +321,9 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Writes the low byte of each unit to `narrowed`. Returns true if all units are ASCII. May return false for ASCII,
-/// because it checks whole chunks, which the compiler does with a few wide instructions. Most tags have one
-/// chunk.
+/// Writes the low byte of each unit to `narrowed`. Returns true if all units are ASCII. May return
+/// false for ASCII, because it checks whole chunks, which the compiler does with a few wide
+/// instructions. Most tags have one chunk.
 #[inline(always)]
 fn narrow(
     units: &[u16; SHORT],

@@ -1,8 +1,8 @@
-//! The open domains and middleware of a thread, by id. Hot calls use ids, because reading a number takes less time
-//! than reading a JavaScript object, and a wrong id is only an error.
+//! The open domains and middleware of a thread, by id. Hot calls use ids, because reading a number
+//! takes less time than reading a JavaScript object, and a wrong id is only an error.
 //!
-//! A function for each domain, with a pointer to it, was not faster, because with several functions the JavaScript
-//! engine cannot predict which one is called.
+//! A function for each domain, with a pointer to it, was not faster, because with several functions
+//! the JavaScript engine cannot predict which one is called.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,5 +1,5 @@
-//! The calls of HTTP middleware, except `webDecide`, which is in `hot.rs`. The policy is in core, and
-//! `common/web.rs` has the code that both JavaScript bindings share.
+//! The calls of HTTP middleware, except `webDecide`, which is in `hot.rs`. The policy is in core,
+//! and `common/web.rs` has the code that both JavaScript bindings share.
 
 use std::net::IpAddr;
 

@@ -1,5 +1,6 @@
-//! The calls about a tag, each for text and for bytes, because a parameter for either would take longer than
-//! the check itself. A decision is stored as numbers that JavaScript reads from the memory of this module.
+//! The calls about a tag, each for text and for bytes, because a parameter for either would take
+//! longer than the check itself. A decision is stored as numbers that JavaScript reads from the
+//! memory of this module.
 
 use std::cell::Cell;
 
@@ -100,7 +101,8 @@ pub fn allow_bytes(handle: &Handle, tag: &[u8], cost: Option<f64>) -> Result<boo
     handle.domain.allow_with(tag, options).map_err(failure)
 }
 
-/// Checks one unit for each tag in order. `tags` has the bytes of all tags, `lengths` their lengths.
+/// Checks one unit for each tag in order. `tags` has the bytes of all tags, `lengths` their
+/// lengths.
 #[wasm_bindgen(js_name = allowMany)]
 pub fn allow_many(handle: &Handle, mut tags: &[u8], lengths: &[u32]) -> Result<Vec<u8>> {
     let mut list = Vec::with_capacity(lengths.len());

@@ -1,8 +1,8 @@
-//! The native part of dthrottle for WebAssembly. The public classes are those of Node (`bindings-node/api`);
-//! `js/adapt.js` converts these exports to the native part that they need.
+//! The native part of dthrottle for WebAssembly. The public classes are those of Node
+//! (`bindings-node/api`); `js/adapt.js` converts these exports to the native part that they need.
 //!
-//! There are no clocks, files and sockets in WebAssembly. The API sets a manual clock to the host's time before
-//! each call. A panic is a trap, which the API converts to an Error.
+//! There are no clocks, files and sockets in WebAssembly. The API sets a manual clock to the host's
+//! time before each call. A panic is a trap, which the API converts to an Error.
 #![forbid(unsafe_code)]
 
 pub mod busy;

@@ -1,5 +1,5 @@
-//! The engine of a throttle in a cluster. The host carries its datagrams, because there are no sockets.
-//! `js/link.js` wraps it in a class.
+//! The engine of a throttle in a cluster. The host carries its datagrams, because there are no
+//! sockets. `js/link.js` wraps it in a class.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -28,7 +28,8 @@ pub struct Link {
     last_event: u64,
 }
 
-/// Makes the link of a throttle to its cluster. The default seed is random, the default incarnation the time.
+/// Makes the link of a throttle to its cluster. The default seed is random, the default incarnation
+/// the time.
 #[wasm_bindgen(js_name = newLink)]
 pub fn new_link(
     handle: &Handle,
@@ -89,8 +90,8 @@ pub fn leave_link(link: &mut Link) {
     link.run(Engine::leave);
 }
 
-/// Returns the next output: a list of a datagram and its addresses, or `group`; an event as JSON; or the
-/// number of milliseconds until the next timeout.
+/// Returns the next output: a list of a datagram and its addresses, or `group`; an event as JSON;
+/// or the number of milliseconds until the next timeout.
 #[wasm_bindgen(js_name = pollLink)]
 pub fn poll_link(link: &mut Link) -> JsValue {
     if !link.is_newest() {
@@ -109,8 +110,8 @@ pub fn poll_link(link: &mut Link) -> JsValue {
             Output::Timeout(u64::MAX) => return f64::INFINITY.into(),
             Output::Timeout(at) => {
                 let ns = at.saturating_sub(link.exchange.now());
-                // Rounds up to microseconds. A shorter time would be lost in the precision of a host
-                // that adds it to milliseconds since 1970.
+                // Rounds up to microseconds. A shorter time would be lost in the precision of a
+                // host that adds it to milliseconds since 1970.
                 let wait = Duration::from_micros(ns.div_ceil(1000));
                 return convert::millis(wait).into();
             }
@@ -119,7 +120,8 @@ pub fn poll_link(link: &mut Link) -> JsValue {
 }
 
 impl Link {
-    /// Whether the throttle has no newer link. Each of two links would report only a part of the hits.
+    /// Whether the throttle has no newer link. Each of two links would report only a part of the
+    /// hits.
     fn is_newest(&self) -> bool {
         self.exchange.exchanger().0 == self.incarnation
     }

@@ -1,4 +1,5 @@
-//! The calls of HTTP middleware, as in `bindings-node/src/web.rs`, with tags as bytes. The policy is in core.
+//! The calls of HTTP middleware, as in `bindings-node/src/web.rs`, with tags as bytes. The policy
+//! is in core.
 
 use std::cell::RefCell;
 
@@ -131,7 +132,8 @@ pub fn web_is_exempt(
     web.with(|middleware| Ok(middleware.is_exempt(&request)))
 }
 
-/// Decides about a request. Writes numbers to `into` and returns texts, or `None` if the request passes without fields.
+/// Decides about a request. Writes numbers to `into` and returns texts, or `None` if the request
+/// passes without fields.
 #[wasm_bindgen(js_name = webDecide)]
 #[expect(clippy::too_many_arguments, reason = "as in the addon")]
 pub fn web_decide(

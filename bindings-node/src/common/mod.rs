@@ -1,5 +1,5 @@
-//! The code that the bindings of Node and WebAssembly share: the numbers and texts that the API (`api/`)
-//! exchanges with both. `surface.d.ts` describes them.
+//! The code that the bindings of Node and WebAssembly share: the numbers and texts that the API
+//! (`api/`) exchanges with both. `surface.d.ts` describes them.
 
 pub(crate) mod busy;
 mod tree;
@@ -14,7 +14,7 @@ use dthrottle::{
 
 pub(crate) use tree::{config, with_table};
 
-/// The number of numbers of a decision.
+/// The length of the list of numbers of a decision.
 pub(crate) const NUMBERS: usize = Decision::FIELDS.len();
 
 /// The options of a check. Missing ones have core's defaults.
@@ -91,8 +91,8 @@ pub(crate) fn rule_windows(domain: &Domain) -> Vec<f64> {
     domain.rules().iter().map(|rule| rule.window().as_secs_f64() * 1e3).collect()
 }
 
-/// The `code` of an error for the API: the code, the line (0 for none) and the field (empty for none), with
-/// blanks between them. Both bindings can set only this property of a JavaScript error.
+/// The `code` of an error for the API: the code, the line (0 for none) and the field (empty for
+/// none), with blanks between them. Both bindings can set only this property of a JavaScript error.
 pub(crate) fn code(error: &Error) -> String {
     let line = error.line().unwrap_or(0);
     let field = error.field().unwrap_or("");

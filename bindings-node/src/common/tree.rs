@@ -1,9 +1,10 @@
-//! Decodes a configuration object, which `api/encode_config.js` encodes as a list of strings, to core's tree.
+//! Decodes a configuration object, which `api/encode_config.js` encodes as a list of strings, to
+//! core's tree.
 //!
-//! The first letter of a string is its type: `n1.5` is a number, `btrue` a boolean, `s...` text, `x...` bytes in
-//! hexadecimal digits, `f` a function, `o...` the description of a value that no configuration contains, `l2` a
-//! list of two values, which follow, `t2` a table of two entries, which follow: a key without a letter, and a
-//! value. The API has limited depth and size.
+//! The first letter of a string is its type: `n1.5` is a number, `btrue` a boolean, `s...` text,
+//! `x...` bytes in hexadecimal digits, `f` a function, `o...` the description of a value that no
+//! configuration contains, `l2` a list of two values, which follow, `t2` a table of two entries,
+//! which follow: a key without a letter, and a value. The API has limited depth and size.
 
 use dthrottle::config::{ConfigNode, Entry, Names, Value};
 use dthrottle::{Config, Error, ErrorKind, Result, TableConfig};

@@ -1,5 +1,6 @@
-//! The code for HTTP middleware that both JavaScript bindings share: it converts requests, and decisions to numbers
-//! and texts. The policy is in core (`dthrottle::web`); `surface.d.ts` describes the calls.
+//! The code for HTTP middleware that both JavaScript bindings share: it converts requests, and
+//! decisions to numbers and texts. The policy is in core (`dthrottle::web`); `surface.d.ts`
+//! describes the calls.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -12,7 +13,8 @@ use dthrottle::{Decision, Error, Result, convert};
 
 use super::{NUMBERS, numbers, tree};
 
-/// Indexes of the numbers of a request, which follow those of the decision. They must match `web/outcome.js`.
+/// Indexes of the numbers of a request, which follow those of the decision. They must match
+/// `web/outcome.js`.
 const ACTION: usize = NUMBERS;
 const DELAY_MS: usize = ACTION + 1;
 const TAKEN: usize = DELAY_MS + 1;
@@ -21,7 +23,7 @@ const HAS_WARNINGS: usize = TAG_KIND + 1;
 const ADDRESS_LENGTH: usize = HAS_WARNINGS + 1;
 const HAS_FIELDS: usize = ADDRESS_LENGTH + 1;
 
-/// The number of numbers of a request.
+/// The length of the list of numbers of a request.
 pub(crate) const REQUEST_NUMBERS: usize = HAS_FIELDS + 1;
 
 /// The client's own tag, from the application.
@@ -87,8 +89,9 @@ pub(crate) fn tag<'a>(kind: u32, value: &'a [u8]) -> Tag<'a> {
     }
 }
 
-/// Decides about a request. Returns the text of the client's address if that is counted, followed by the values
-/// of the header fields that differ between responses, separated by line breaks. Writes the numbers to `into`.
+/// Decides about a request. Returns the text of the client's address if that is counted, followed
+/// by the values of the header fields that differ between responses, separated by line breaks.
+/// Writes the numbers to `into`.
 pub(crate) fn decide(
     middleware: &Middleware,
     request: &Request<'_>,
@@ -112,7 +115,8 @@ pub(crate) fn decide(
     let (kind, mut texts) = if is_given { (GIVEN, String::new()) } else { shown(&decided.tag) };
     into[TAG_KIND] = f64::from(kind);
     into[ADDRESS_LENGTH] = texts.encode_utf16().count() as f64;
-    // A single string, because making a list of strings for JavaScript takes longer than the whole decision.
+    // A single string, because making a list of strings for JavaScript takes longer than the whole
+    // decision.
     let fields = middleware.fields(&decided.decision);
     into[HAS_FIELDS] = f64::from(u8::from(!fields.is_empty()));
     let changing = fields.iter().filter(|(_, value)| matches!(value, Cow::Owned(_)));
