@@ -148,7 +148,7 @@ RUNNERS: dict[str, Callable[[str, Path], str]] = {
 }
 # Not run here: Rust blocks are doctests, the tests of the Node package run "js test", and the tests of
 # the core parse the cluster configurations, which need the file of a secret and open ports.
-SKIPPED = {"js test", "json", "rust", "sh", "text", "toml cluster", "toml daemon"}
+SKIPPED = {"js test", "json", "rust", "sh", "text", "toml cluster", "toml daemon", "yaml"}
 FILES = ("ini ", "json ", "python ")
 
 
