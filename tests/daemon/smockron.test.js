@@ -150,12 +150,12 @@ for (const Master of [DaemonMaster, IndependentMaster]) {
           // Sends requests one after the other until the next would be delayed by 0.5 s.
           await ask('alice');
           await sleep(10);
-          return keeper.waitUntil('alice') > Date.now() + 400;
+          return keeper.until('alice') > Date.now() + 400;
         });
         times.length = 0;
         asked.length = 0;
         const start = Date.now();
-        const first = keeper.waitUntil('alice');
+        const first = keeper.until('alice');
         const answers = await Promise.all(Array.from({ length: 30 }, () => ask('alice')));
         // On a busy machine the requests may arrive too late to be delayed. Tries again.
         if (asked.some(([, at]) => at >= first) && tries < 10) continue;
@@ -259,7 +259,7 @@ describe("dthrottle's gatekeeper", { concurrency: true }, () => {
     const { bad } = keeper.master;
     await ask('leaves');
     await ask('leaves');
-    await waitUntil(() => keeper.waitUntil('leaves') > 0);
+    await waitUntil(() => keeper.until('leaves') > 0);
     const { gaveUp } = keeper.counts;
     const leaving = request(url, { headers: { 'x-who': 'leaves' } }).on('error', () => {});
     leaving.end();
