@@ -1,4 +1,4 @@
-//! How the shared library is linked: its name for the loader, and that it is never unloaded.
+//! Sets the soname of the shared library, and that it is never unloaded.
 
 use std::env;
 
@@ -8,8 +8,8 @@ fn main() {
     let major = env::var("CARGO_PKG_VERSION_MAJOR").unwrap_or_default();
     let arguments = match os.as_str() {
         "macos" => vec![format!("-Wl,-install_name,@rpath/libdthrottle.{major}.dylib")],
-        // A host that unloads its modules, as Apache does when it reads its configuration again,
-        // must not take the code away from threads that still run it.
+        // Apache unloads its modules on a reload. The code must stay in memory, because threads of
+        // the library may still run it.
         "linux" => {
             vec![format!("-Wl,-soname,libdthrottle.so.{major}"), "-Wl,-z,nodelete".to_string()]
         }

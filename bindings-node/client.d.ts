@@ -39,7 +39,7 @@ export interface ClientDecision extends Decision {
 
 export interface ClientCounts {
   /** Lines that were answered. */
-  readonly asked: number;
+  readonly answered: number;
   /** Lines that were not answered in time, or not sent during a pause. */
   readonly failedOpen: number;
   /** Connections that failed, broke, timed out, or led to another program. */

@@ -45,7 +45,7 @@ class Client {
   #pauseMs = 0;
   /** The time by performance.now() until which nothing is sent. */
   #pausedUntil = 0;
-  #asked = 0;
+  #answered = 0;
   #failedOpen = 0;
   #failures = 0;
   #closed = false;
@@ -124,7 +124,7 @@ class Client {
   }
 
   counts() {
-    return { asked: this.#asked, failedOpen: this.#failedOpen, failures: this.#failures };
+    return { answered: this.#answered, failedOpen: this.#failedOpen, failures: this.#failures };
   }
 
   close() {
@@ -220,7 +220,7 @@ class Client {
       const answer = rest.toString('utf8', 0, end);
       // An unexpected line means that the other end is no daemon.
       if (this.#pending.length === 0 || !ANSWER_FORMAT.test(answer)) return this.#fail(socket);
-      this.#asked += 1;
+      this.#answered += 1;
       this.#pauseMs = 0;
       this.#pending.shift()?.resolve(answer);
       rest = rest.subarray(end + 1);

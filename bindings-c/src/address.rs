@@ -12,7 +12,7 @@ use crate::ffi::bad;
 pub(crate) fn resolve(address: Option<&str>) -> Result<SockAddr> {
     let invalid = |problem: &str| {
         bad(&format!(
-            "address: must be a path such as \"/run/dthrottled/dthrottled.sock\" or a host and a \
+            "`address` must be a path such as \"/run/dthrottled/dthrottled.sock\" or a host and a \
              port such as \"127.0.0.1:7373\", got {:?}, which {problem}",
             address.unwrap_or_default()
         ))
@@ -66,7 +66,7 @@ mod tests {
         let long = "/x".repeat(200);
         for wrong in ["", "x", "x:", "127.0.0.1:0", "127.0.0.1:65536", "::1", "/a\0b", &long] {
             let error = resolve(Some(wrong)).unwrap_err().to_string();
-            assert!(error.starts_with("address: "), "{error}");
+            assert!(error.starts_with("`address` "), "{error}");
         }
     }
 }

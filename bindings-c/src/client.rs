@@ -50,8 +50,8 @@ pub struct ClientCounts {
     /// sizeof(dthrottle_client_counts_t).
     pub size: usize,
     /// Requests that the daemon answered.
-    pub asked: u64,
-    /// Requests without an answer, because it did not arrive in time or was not requested after a
+    pub answered: u64,
+    /// Requests that the daemon did not answer in time, or that were not sent during a pause after a
     /// failure. Checks among them are allowed.
     pub failed_open: u64,
     /// Connections that could not be opened, or failed.
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn dthrottle_client_open(
     })
 }
 
-/// Closes a client's connections and releases it; NULL is fine.
+/// Closes the connections of a client and releases it. NULL is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_close(client: *mut Client) {
     guard!(|c| {
@@ -225,7 +225,7 @@ pub unsafe extern "C" fn dthrottle_client_counts(
         let counted = &c.handle(client)?.connections.counts;
         out.fill(ClientCounts {
             size: ClientCounts::MIN_SIZE,
-            asked: counted.asked.load(Ordering::Relaxed),
+            answered: counted.answered.load(Ordering::Relaxed),
             failed_open: counted.failed_open.load(Ordering::Relaxed),
             failures: counted.failures.load(Ordering::Relaxed),
         });
@@ -331,15 +331,15 @@ impl ClientOptions {
 
     fn to_timeouts(self) -> Result<Timeouts> {
         if self.timeout_ns == 0 {
-            return Err(bad("timeout_ns: must be above 0, such as 50000000 for 50 ms, got 0"));
+            return Err(bad("`timeout_ns` must be above 0, such as 50000000 for 50 ms, got 0"));
         }
         if self.backoff_ns == 0 {
-            return Err(bad("backoff_ns: must be above 0, such as 100000000 for 100 ms, got 0"));
+            return Err(bad("`backoff_ns` must be above 0, such as 100000000 for 100 ms, got 0"));
         }
         if self.max_backoff_ns < self.backoff_ns {
             let (given, least) = (self.max_backoff_ns, self.backoff_ns);
             return Err(bad(&format!(
-                "max_backoff_ns: must be at least backoff_ns, {least}, got {given}"
+                "`max_backoff_ns` must be at least backoff_ns, {least}, got {given}"
             )));
         }
         Ok(Timeouts {
@@ -363,12 +363,12 @@ mod tests {
         };
         assert_eq!(result_of(|_| {}), Ok(()));
         assert!(
-            result_of(|options| options.timeout_ns = 0).unwrap_err().starts_with("timeout_ns: ")
+            result_of(|options| options.timeout_ns = 0).unwrap_err().starts_with("`timeout_ns` ")
         );
         assert!(
-            result_of(|options| options.backoff_ns = 0).unwrap_err().starts_with("backoff_ns: ")
+            result_of(|options| options.backoff_ns = 0).unwrap_err().starts_with("`backoff_ns` ")
         );
         let error = result_of(|options| options.max_backoff_ns = 99_999_999).unwrap_err();
-        assert_eq!(error, "max_backoff_ns: must be at least backoff_ns, 100000000, got 99999999");
+        assert_eq!(error, "`max_backoff_ns` must be at least backoff_ns, 100000000, got 99999999");
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Timeouts {
 /// Counts of queries, and of failures.
 #[derive(Default)]
 pub(crate) struct Counts {
-    pub(crate) asked: AtomicU64,
+    pub(crate) answered: AtomicU64,
     pub(crate) failed_open: AtomicU64,
     pub(crate) failures: AtomicU64,
 }
@@ -90,7 +90,7 @@ impl DaemonConnections {
             answers.map_err(|_| self.fail(started)).ok()
         };
         let counted = match answers {
-            Some(_) => &self.counts.asked,
+            Some(_) => &self.counts.answered,
             None => &self.counts.failed_open,
         };
         counted.fetch_add(count as u64, Ordering::Relaxed);

@@ -35,13 +35,13 @@ pub(crate) fn query(
     let mut line = format!("\0{verb}");
     if let Some(domain) = domain {
         if domain.contains(['\0', '\n']) {
-            return Err(bad("domain: must not contain NUL or newline"));
+            return Err(bad("`domain` must not contain NUL or newline"));
         }
         line += &format!("\0domain={domain}");
     }
     if let Some(options) = options {
         if options.allow_debt != 0 {
-            return Err(bad("allow_debt: must be 0, because the daemon does not support it"));
+            return Err(bad("`allow_debt` must be 0, because the daemon does not support it"));
         }
         line += &format!("\0cost={}", options.cost);
         if options.max_delay_ns > 0 {
@@ -65,13 +65,13 @@ pub(crate) fn query(
 pub(crate) fn check_token(token: &str) -> Result<String> {
     match !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(token.into()),
-        false => Err(bad("token: must be printable ASCII without spaces")),
+        false => Err(bad("`token` must be printable ASCII without spaces")),
     }
 }
 
 fn check_no_newline(tag: &[u8]) -> Result<()> {
     if tag.contains(&b'\n') {
-        return Err(bad("tag: must not contain a newline, which ends a line of the protocol"));
+        return Err(bad("`tag` must not contain a newline, which ends a line of the protocol"));
     }
     Ok(())
 }
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(line(b"a\r"), b"\0check\0tag=a\r\n");
         assert_eq!(line(b"\x16\x03\x01"), b"\0check\0tag=\x16\x03\x01\n");
         let error = write_line(b"a\nb", &mut Vec::new()).unwrap_err();
-        assert!(error.to_string().starts_with("tag: "), "{error}");
+        assert!(error.to_string().starts_with("`tag` "), "{error}");
     }
 
     #[test]
@@ -146,7 +146,7 @@ mod tests {
         );
         for domain in ["a\0cost=0", "a\nb"] {
             let error = query("check", Some(domain), None, None, b"x").unwrap_err();
-            assert!(error.to_string().starts_with("domain: "), "{error}");
+            assert!(error.to_string().starts_with("`domain` "), "{error}");
         }
         assert!(query("check", None, None, None, b"a\nb").is_err());
     }

@@ -104,9 +104,8 @@ pub struct Memory {
 /// Converts the address of a client to a tag: the 4 bytes of an IPv4 address, or 16 bytes with the
 /// first ipv6_prefix bits of an IPv6 address and zeros. address is the 4 or 16 bytes of a socket
 /// address. An IPv4-mapped IPv6 address is converted like its IPv4 address. tag is a buffer of
-/// DTHROTTLE_ADDRESS_SIZE bytes, and tag_len receives the number of bytes written. ipv6_prefix is 1
-/// to
-/// 128. Most networks assign a /64 prefix to one client.
+/// DTHROTTLE_ADDRESS_SIZE bytes, and tag_len receives the number of bytes written. Most networks
+/// assign a prefix of 64 bits to one client; ipv6_prefix may be from 1 to 128.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_address_tag(
     address: *const c_void,

@@ -1,17 +1,16 @@
 #!/bin/sh
-# What programs compiled with an earlier header rely on: exports, prototypes, status numbers, and
-# where every field of a struct lies.  abi.sh HEADER LIBRARY prints it; with a third argument, a
-# list printed earlier, it says what differs.
+# Prints the binary interface: exports, prototypes, status numbers, and the offset of every struct
+# field.  abi.sh HEADER LIBRARY [LIST]. With LIST, an earlier output, prints the differences.
 set -eu
 header=$1
 library=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The header without comments and blanks that mean nothing.
+# The header without comments and redundant whitespace.
 gcc -fpreprocessed -dD -E -P "$header" >"$work/plain.h"
 
-# A program that prints every struct, with the place and size of each field.
+# A program that prints every struct, with the offset and size of each field.
 awk '
     BEGIN {
         print "#include <dthrottle.h>\n#include <stdio.h>\nint main(void)\n{"
@@ -44,7 +43,7 @@ gcc -I "$(dirname "$header")" "$work/structs.c" -o "$work/structs"
 {
     nm -D --defined-only "$library" | awk '{print "export " $3}'
     awk '/^#define DTHROTTLE_(OK|ERR_|UNLIMITED|PASS|DELAY|REFUSE|HEADERS_|COST_|ADDRESS_)/ {sub(/^#define /, "number "); print}' "$work/plain.h"
-    # A prototype may take several lines.
+    # A prototype may span several lines.
     awk '
         /^[a-z].*dthrottle_[a-z_]*\(/ { text = ""; inside = 1 }
         inside { sub(/^ +/, ""); text = text (text ~ /,$/ ? " " : "") $0 }
@@ -61,10 +60,10 @@ gone=$(LC_ALL=C comm -13 "$work/found" "$3")
 new=$(LC_ALL=C comm -23 "$work/found" "$3")
 [ -z "$gone" ] || {
     echo "$gone" | sed 's/^/- /'
-    echo "programs rely on this: keep it, or give the library another major version and run make abi"
+    echo "existing programs need this: restore it, or change the major version and run make abi"
 }
 [ -z "$new" ] || {
     echo "$new" | sed 's/^/+ /'
-    echo "this is new: if it shall stay for good, run make abi"
+    echo "this is new and may not change later: to add it, run make abi"
 }
 [ -z "$gone$new" ]

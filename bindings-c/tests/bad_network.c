@@ -111,14 +111,14 @@ static void client_calls_reject_invalid_arguments(void)
     BAD(dthrottle_client_open("/x", TOO_LONG, NULL, &client, NULL, 0));
     BAD(dthrottle_client_open(NOT_UTF8, 2, NULL, &client, NULL, 0));
     BAD(dthrottle_client_open("nonsense", 8, NULL, &client, error, sizeof error));
-    CHECK(strstr(error, "address: must be a path such as") == error);
+    CHECK(strstr(error, "`address` must be a path such as") == error);
     CHECK(strstr(error, "got \"nonsense\", which is neither") != NULL);
     options.timeout_ns = 0;
     BAD(dthrottle_client_open("/x", 2, &options, &client, error, sizeof error));
-    CHECK(strstr(error, "timeout_ns: must be above 0") == error);
+    CHECK(strstr(error, "`timeout_ns` must be above 0") == error);
     options.timeout_ns = options.max_backoff_ns = 1;
     BAD(dthrottle_client_open("/x", 2, &options, &client, error, sizeof error));
-    CHECK(strstr(error, "max_backoff_ns: must be at least backoff_ns") == error);
+    CHECK(strstr(error, "`max_backoff_ns` must be at least backoff_ns") == error);
     options.size--;
     BAD(dthrottle_client_open("/x", 2, &options, &client, NULL, 0));
     OK(dthrottle_client_open(NULL, 0, NULL, &client, NULL, 0));
@@ -158,7 +158,7 @@ static void client_calls_reject_invalid_arguments(void)
     BAD(dthrottle_client_counts(NULL, &counts));
     BAD(dthrottle_client_counts(client, NULL));
     OK(dthrottle_client_counts(client, &counts));
-    EQUAL(counts.asked + counts.failed_open + counts.failures, 0);
+    EQUAL(counts.answered + counts.failed_open + counts.failures, 0);
     /* Without a daemon, every check is allowed. */
     EQUAL(dthrottle_client_allow(client, NULL, 0), 1);
     dthrottle_client_close(client);

@@ -46,7 +46,7 @@ static void a_client_allows_the_burst_and_then_refuses(const char *address)
     for (int i = 0; i < 10; i++)
         EQUAL(allow(client, address), 1);
     EQUAL(allow(client, address), 0);
-    EQUAL(counts_of(client).asked, 11);
+    EQUAL(counts_of(client).answered, 11);
     EQUAL(counts_of(client).failures, 0);
     dthrottle_client_close(client);
     check_about = "";
@@ -72,12 +72,12 @@ static void allow_many_returns_the_result_of_each_tag(const dthrottle_client_t *
         right += allowed[i] == (i < COUNT / 2);
     EQUAL(right, COUNT);
     /* One invalid tag, so no request is sent. */
-    const uint64_t before = counts_of(client).asked;
+    const uint64_t before = counts_of(client).answered;
     tags[7] = "a\nb";
     lens[7] = 3;
     BAD(dthrottle_client_allow_many(client, tags, lens, COUNT, allowed));
     CHECK(allowed[0] && allowed[COUNT - 1]);
-    EQUAL(counts_of(client).asked, before);
+    EQUAL(counts_of(client).answered, before);
 }
 
 static void check_and_peek_return_full_decisions(const dthrottle_client_t *client)
@@ -180,7 +180,7 @@ static void refund_and_reset_over_tcp_need_the_token(void)
     options.token_len = 3;
     BAD(dthrottle_client_open(daemon_.tcp, strlen(daemon_.tcp), &options, &client, error,
                               sizeof error));
-    CHECK(strstr(error, "token: ") == error);
+    CHECK(strstr(error, "`token` ") == error);
 }
 
 /* The daemon closes the longest idle connection if a listener has its most connections, here 64. */
@@ -222,9 +222,9 @@ static void invalid_requests_return_the_errors_of_the_daemon(const dthrottle_cli
           DTHROTTLE_ERR_COST);
     CHECK(strstr(error, "can never pass") != NULL);
     BAD(dthrottle_client_check(client, "a\0b", 3, "a", 1, NULL, &decision, error, sizeof error));
-    CHECK(strstr(error, "domain: ") == error);
+    CHECK(strstr(error, "`domain` ") == error);
     BAD(dthrottle_client_reset(client, NULL, 0, "a\nb", 3, error, sizeof error));
-    CHECK(strstr(error, "tag: ") == error);
+    CHECK(strstr(error, "`tag` ") == error);
     /* The connection still works. */
     EQUAL(counts_of(client).failures, 0);
 }
@@ -288,7 +288,7 @@ static void a_client_fails_open_until_the_daemon_restarts(void)
     daemon_start();
     UNTIL(allow(client, "killed") == 0);
     counts = counts_of(client);
-    CHECK(counts.asked > 11);
+    CHECK(counts.answered > 11);
     dthrottle_client_close(client);
 }
 
@@ -326,7 +326,7 @@ static void a_silent_daemon_is_asked_once_and_late_answers_are_dropped(void)
         EQUAL(allow(client, "x"), 1);
     CHECK(time(NULL) - start < 15);
     dthrottle_client_counts_t counts = counts_of(client);
-    CHECK(counts.asked == 0 && counts.failed_open == 100 && counts.failures == 1);
+    CHECK(counts.answered == 0 && counts.failed_open == 100 && counts.failures == 1);
     dthrottle_client_close(client);
     int first = accept(listener, NULL, NULL);
     close(first);
@@ -345,7 +345,7 @@ static void a_silent_daemon_is_asked_once_and_late_answers_are_dropped(void)
     void *second;
     MUST(pthread_create(&answering, NULL, answer_next, &listener) == 0);
     EQUAL(allow(client, "next"), 1);
-    EQUAL(counts_of(client).asked, 1);
+    EQUAL(counts_of(client).answered, 1);
     pthread_join(answering, &second);
     dthrottle_client_close(client);
     close((int)(intptr_t)second);
@@ -376,7 +376,7 @@ static void an_answer_of_another_protocol_fails_open(void)
     OK(dthrottle_client_check(client, NULL, 0, "x", 1, NULL, &decision, NULL, 0));
     CHECK(decision.allowed && decision.failed_open);
     dthrottle_client_counts_t counts = counts_of(client);
-    CHECK(counts.asked == 0 && counts.failed_open == 1 && counts.failures == 1);
+    CHECK(counts.answered == 0 && counts.failed_open == 1 && counts.failures == 1);
     pthread_join(other, &connection);
     close((int)(intptr_t)connection);
     dthrottle_client_close(client);
@@ -386,7 +386,7 @@ static void an_answer_of_another_protocol_fails_open(void)
     MUST(pthread_create(&other, NULL, speak_http, &listener) == 0);
     EQUAL(allow(client, "x"), 1);
     counts = counts_of(client);
-    CHECK(counts.asked == 0 && counts.failed_open == 1 && counts.failures == 1);
+    CHECK(counts.answered == 0 && counts.failed_open == 1 && counts.failures == 1);
     pthread_join(other, &connection);
     close((int)(intptr_t)connection);
     dthrottle_client_close(client);

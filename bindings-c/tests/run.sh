@@ -1,6 +1,6 @@
 #!/bin/sh
-# libdthrottle as C programs meet it: installed, found with pkg-config, compiled by every standard,
-# linked shared and static, run plainly, under valgrind and with the sanitizers.
+# Tests the installed library: pkg-config, every C standard, shared and static linking, valgrind and
+# the sanitizers.
 # `make test-c` builds the library first and runs this.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -21,8 +21,8 @@ mkdir -p "$out"
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 export LD_LIBRARY_PATH="$prefix/lib"
 
-# step TITLE COMMAND...: the output is shown when it fails. `set -e` does not reach into the
-# functions that are run so: they chain with &&.
+# step TITLE COMMAND...: runs a command and prints its output if it fails. `set -e` has no effect in
+# functions that are run like this, so they use &&.
 step() {
     title=$1
     shift
@@ -35,7 +35,7 @@ step() {
     fi
 }
 
-# --- what is installed
+# --- installation
 
 installs() {
     "$make" -s -C "$root" install PREFIX="$prefix" &&
@@ -54,13 +54,13 @@ one_version() {
         [ -f "$prefix/lib/libdthrottle.so.$version" ]
 }
 
-linked_for_good() {
+is_never_unloaded() {
     readelf -dW "$prefix/lib/libdthrottle.so" | tee dynamic &&
         grep -q 'SONAME.*\[libdthrottle\.so\.0\]' dynamic &&
         grep -q 'FLAGS_1.*NODELETE' dynamic
 }
 
-# The prototypes of the header, the exports of the library, and the calls with bad input.
+# Compares the prototypes of the header, the exports of the library, and the calls in tests/bad_*.c.
 same_exports() {
     gcc -E -P "$prefix/include/dthrottle.h" | grep -o 'dthrottle_[a-z_]*(' | tr -d '(' |
         sort >prototypes &&
@@ -71,8 +71,8 @@ same_exports() {
         diff prototypes called
 }
 
-# The list of what may not change. A library without an export, and a header with a field more in
-# the middle of a struct, must be noticed.
+# Compares the binary interface with abi.txt. Also tests that a missing export, and a new field in the
+# middle of a struct, are found.
 same_abi() {
     abi() { "$here/tests/abi.sh" "$1" "$prefix/lib/libdthrottle.so" "$2"; } &&
         mkdir -p changed &&
@@ -93,7 +93,7 @@ prints() {
         [ -s want ] && shift && "$@" >got && diff want got
 }
 
-# run_program NAME COMMAND...: with the arguments that the program needs.
+# run_program NAME COMMAND...: adds the arguments that the program needs.
 run_program() {
     program=$1
     shift
@@ -105,7 +105,7 @@ run_program() {
     esac
 }
 
-# compile NAME OUTPUT FLAGS...: libraries last.
+# compile NAME OUTPUT FLAGS...
 compile() {
     program=$1
     binary=$2
@@ -130,54 +130,54 @@ all_ways() {
         [ "$name" = load ] && libs=
         # shellcheck disable=SC2086 # lists of words
         {
-            step "compile $name" compile "$name" "$name" $libs
-            step "run $name" run_program "$name" "./$name"
-            step "$name under valgrind" run_program "$name" valgrind --quiet --error-exitcode=1 \
+            step "$name compiles" compile "$name" "$name" $libs
+            step "$name runs" run_program "$name" "./$name"
+            step "$name runs under valgrind" run_program "$name" valgrind --quiet --error-exitcode=1 \
                 --leak-check=full --errors-for-leak-kinds=definite,indirect,possible \
                 "--suppressions=$here/tests/valgrind.supp" "./$name"
-            step "compile $name with sanitizers" compile "$name" "$name-asan" \
+            step "$name compiles with sanitizers" compile "$name" "$name-asan" \
                 -fsanitize=address,undefined -fno-sanitize-recover=all $libs
-            step "$name with sanitizers" run_program "$name" "./$name-asan"
+            step "$name runs with sanitizers" run_program "$name" "./$name-asan"
             if [ "$name" != load ]; then
-                step "compile $name static" compile "$name" "$name-static" $static
-                step "$name is static" is_static "$name-static"
-                step "run $name static" run_program "$name" "./$name-static"
+                step "$name compiles with the static library" compile "$name" "$name-static" $static
+                step "$name does not need the shared library" is_static "$name-static"
+                step "$name runs with the static library" run_program "$name" "./$name-static"
             fi
             # cJSON, which the vectors need, has no static form in Debian.
             case $name in load | vectors_*) continue ;; esac
-            step "compile $name with -static" compile "$name" "$name-all-static" -static \
+            step "$name compiles with -static" compile "$name" "$name-all-static" -static \
                 $(pkg-config --libs --static dthrottle)
-            step "$name with -static needs no shared library" needs_nothing "$name-all-static"
-            step "run $name with -static" run_program "$name" "./$name-all-static"
+            step "$name with -static needs no shared library" needs_no_library "$name-all-static"
+            step "$name runs with -static" run_program "$name" "./$name-all-static"
         }
     done
 }
 
-# That the tools see what they are there for.
+# Tests that the tools find mistakes.
 controls() {
     # shellcheck disable=SC2046 # lists of words
     {
-        step "compile control" compile control control $(pkg-config --libs dthrottle)
-        step "compile control with sanitizers" compile control control-asan -fsanitize=address \
+        step "control compiles" compile control control $(pkg-config --libs dthrottle)
+        step "control compiles with sanitizers" compile control control-asan -fsanitize=address \
             $(pkg-config --libs dthrottle)
     }
-    step "control without a mistake" ./control none
-    step "control with sanitizers without a mistake" ./control-asan none
+    step "control without a mistake succeeds" ./control none
+    step "control with sanitizers and without a mistake succeeds" ./control-asan none
     for mistake in leak overflow; do
-        step "valgrind sees the $mistake" fails valgrind --quiet --error-exitcode=9 \
+        step "valgrind finds the $mistake" fails valgrind --quiet --error-exitcode=9 \
             --leak-check=full "--suppressions=$here/tests/valgrind.supp" ./control "$mistake"
-        step "sanitizers see the $mistake" fails env ASAN_OPTIONS=exitcode=9 \
+        step "sanitizers find the $mistake" fails env ASAN_OPTIONS=exitcode=9 \
             ./control-asan "$mistake"
     done
 }
 
-# fails COMMAND...: with the status of a tool that found something.
+# fails COMMAND...: succeeds if the tool found a mistake.
 fails() {
     "$@"
     [ $? = 9 ]
 }
 
-# Only plainly: it counts with a malloc of its own, which the tools have too.
+# Without the tools, because this program replaces malloc, as the tools do.
 no_allocation() {
     # shellcheck disable=SC2046 # lists of words
     compile allocation allocation $(pkg-config --libs dthrottle) && ./allocation
@@ -187,11 +187,11 @@ is_static() {
     readelf -dW "$1" >dynamic && ! grep 'NEEDED.*dthrottle' dynamic
 }
 
-needs_nothing() {
+needs_no_library() {
     readelf -dW "$1" >dynamic && ! grep 'NEEDED' dynamic
 }
 
-# Never -o /dev/null: as root that replaces the device.
+# -fsyntax-only, because -o /dev/null as root would replace the device.
 standards() {
     echo '#include <dthrottle.h>' >"$out/header.c"
     for std in c99 c11 c17 c2x c++17; do
@@ -199,7 +199,7 @@ standards() {
         [ "$std" = c++17 ] && compiler="g++ -x c++"
         for source in "$out/header.c" "$here"/examples/*.c; do
             # shellcheck disable=SC2086 # lists of words
-            step "$(basename "$source") as $std" \
+            step "$(basename "$source") compiles as $std" \
                 $compiler -std=$std $warnings -fsyntax-only "-I$prefix/include" "$source"
         done
     done
@@ -211,13 +211,13 @@ from_cpp() {
         $(pkg-config --cflags --libs dthrottle) && prints domains ./domains-cpp
 }
 
-# As a program is built while working on dthrottle itself, without an installation.
+# Builds a program from the checkout, without an installation.
 from_checkout() {
     gcc "-I$root/include" "$here/examples/clock.c" -o clock-checkout "-L$root/target/release" \
         -ldthrottle && LD_LIBRARY_PATH=$root/target/release prints clock ./clock-checkout
 }
 
-# The program and the commands of the README's chapter Usage.
+# Runs the program and the commands of the chapter Usage of the README.
 readme() {
     mkdir -p readme && cd readme &&
         awk '/^## /{usage = /Usage/} /^```/{to = ""}
@@ -228,18 +228,18 @@ readme() {
         [ -s want ] && diff want got
 }
 
-step "install and uninstall" installs
-step "one version" one_version
-step "soname and nodelete" linked_for_good
-step "exports are the prototypes, and all are tested with bad input" same_exports
-step "nothing that programs rely on has changed" same_abi
+step "install and uninstall copy and remove all files" installs
+step "header, library and pkg-config have the same version" one_version
+step "the library has a soname and nodelete" is_never_unloaded
+step "every export has a prototype and a test with invalid arguments" same_exports
+step "the binary interface equals abi.txt" same_abi
 standards
 all_ways
 controls
-step "no allocation in a check" no_allocation
-step "a program in C++17" from_cpp
-step "a program from the checkout" from_checkout
-step "the README" readme
+step "a check allocates no memory" no_allocation
+step "a program compiles as C++17 and runs" from_cpp
+step "a program links with the checkout" from_checkout
+step "the program of the README prints the text of the README" readme
 
 echo "libdthrottle: $passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -30,7 +30,7 @@ test('a client of a daemon', async (t) => {
       const tag = JSON.stringify(Object.keys(place));
       const answers = await Promise.all(Array.from({ length: 11 }, () => one.allow(tag)));
       assert.deepEqual(answers, [...Array(10).fill(true), false]);
-      assert.deepEqual(one.counts(), { asked: 11, failedOpen: 0, failures: 0 });
+      assert.deepEqual(one.counts(), { answered: 11, failedOpen: 0, failures: 0 });
       one.close();
     }
   });
@@ -159,7 +159,7 @@ test('an idle connection that the daemon closed does not count as a failure', as
   socket.destroy();
   assert.match(stats, /"connections_closed_idle":[12]\b/);
   assert.equal(await one.allow('x'), false, 'the bucket is still empty');
-  assert.deepEqual(one.counts(), { asked: 4, failedOpen: 0, failures: 0 });
+  assert.deepEqual(one.counts(), { answered: 4, failedOpen: 0, failures: 0 });
 });
 
 test('a late answer is not used for the next check', async (t) => {
@@ -184,7 +184,7 @@ test('a late answer is not used for the next check', async (t) => {
   const start = performance.now();
   assert.equal(await client.allow('late'), true);
   assert.ok(performance.now() - start < 15_000);
-  assert.deepEqual(client.counts(), { asked: 0, failedOpen: 1, failures: 1 });
+  assert.deepEqual(client.counts(), { answered: 0, failedOpen: 1, failures: 1 });
   await new Promise((resolve) => setTimeout(resolve, 20));
   assert.equal(await client.allow('next'), true);
   client.close();
@@ -219,7 +219,7 @@ test('an invalid answer counts as a failure and fails open', async (t) => {
     for (const call of calls) {
       const client = new Client(options);
       assert.ok(await call(client), answer);
-      assert.deepEqual(client.counts(), { asked: 0, failedOpen: 1, failures: 1 }, answer);
+      assert.deepEqual(client.counts(), { answered: 0, failedOpen: 1, failures: 1 }, answer);
       client.close();
     }
   }
@@ -229,7 +229,7 @@ test('an invalid answer counts as a failure and fails open', async (t) => {
     const client = new Client(options);
     assert.equal(await client.allow('x'), true);
     assert.equal((await client.check('x')).failedOpen, true, 'the extra NO must not be used');
-    assert.deepEqual(client.counts(), { asked: 1, failedOpen: 1, failures: 1 });
+    assert.deepEqual(client.counts(), { answered: 1, failedOpen: 1, failures: 1 });
     client.close();
   });
 

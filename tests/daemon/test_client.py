@@ -45,7 +45,7 @@ def client(daemon: Daemon) -> Iterator[Client]:
 def test_allow_returns_true_until_the_bucket_is_empty(daemon: Daemon, kind: str) -> None:
     with Client(daemon.tcp if kind == "tcp" else daemon.socket, timeout=LONG_TIMEOUT) as client:
         assert [client.allow(kind) for _ in range(11)] == [True] * 10 + [False]
-        assert client.counts().asked == 11
+        assert client.counts().answered == 11
 
 
 def test_allow_many_answers_in_the_order_of_the_tags(client: Client) -> None:
@@ -119,7 +119,7 @@ def test_an_idle_connection_that_the_daemon_closed_does_not_count_as_a_failure()
                 assert not one.allow("x")
                 assert not other.allow("x")
             assert not client.allow("x"), "the bucket is still empty"
-        assert client.counts() == ClientCounts(asked=9, failed_open=0, failures=0)
+        assert client.counts() == ClientCounts(answered=9, failed_open=0, failures=0)
 
 
 def test_invalid_arguments_raise_errors(client: Client) -> None:
@@ -234,7 +234,7 @@ def test_the_client_fails_open_after_one_timeout_if_the_daemon_does_not_answer(
     assert all(client.allow("x") for _ in range(100))
     assert time.monotonic() - start < LONG / 2, "only the first check may wait for its timeout"
     counts = client.counts()
-    assert (counts.asked, counts.failed_open, counts.failures) == (0, 100, 1)
+    assert (counts.answered, counts.failed_open, counts.failures) == (0, 100, 1)
     client.close()
 
 
@@ -252,7 +252,7 @@ def test_a_late_answer_is_not_used_for_the_next_check(
     client._timeout = LONG_TIMEOUT
     assert client.allow("next"), "the late NO must not be its answer"
     answering.join()
-    assert client.counts().asked == 1
+    assert client.counts().answered == 1
     client.close()
     first.close()
 
@@ -314,7 +314,7 @@ def test_an_invalid_answer_counts_as_a_failure_and_fails_open(answering: str) ->
     for call in calls:
         with Client(answering, timeout=LONG_TIMEOUT, backoff=60, max_backoff=60) as client:
             assert call(client)
-            assert client.counts() == ClientCounts(asked=0, failed_open=1, failures=1)
+            assert client.counts() == ClientCounts(answered=0, failed_open=1, failures=1)
 
 
 NEW_FIGURES = b"NO limit=x remaining=3 new=a=b word granted=1 delay_ns=" + b"9" * 5000 + b"\n"

@@ -69,7 +69,7 @@ class ClientDecision:
 class ClientCounts:
     """The counts of a client."""
 
-    asked: int
+    answered: int
     """Checks that were answered by the daemon."""
     failed_open: int
     """Checks that were allowed because no daemon answered in time, or during a pause."""
@@ -115,7 +115,7 @@ class Client:
         self._open: weakref.WeakSet[_Connection] = weakref.WeakSet()
         self._pause = 0.0
         self._paused_until = 0.0
-        self._asked = self._failed_open = self._failures = 0
+        self._answered = self._failed_open = self._failures = 0
         self._closed = False
         in_child(self, Client._unlock)
 
@@ -171,7 +171,7 @@ class Client:
 
     def counts(self) -> ClientCounts:
         """Return the counts of this client."""
-        return ClientCounts(self._asked, self._failed_open, self._failures)
+        return ClientCounts(self._answered, self._failed_open, self._failures)
 
     def close(self) -> None:
         """Close all connections. Later calls raise ClosedError."""
@@ -236,7 +236,7 @@ class Client:
         if self._pause:
             self._pause = 0.0
             _log.warning("dthrottled answers again")
-        self._asked += count
+        self._answered += count
         return answers
 
     def _exchange(self, lines: bytes, count: int, deadline: float, *, reuse: bool) -> list[bytes]:
