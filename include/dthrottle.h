@@ -650,9 +650,9 @@ typedef struct {
     /** sizeof(dthrottle_client_counts_t). */
     size_t size;
     /** Requests that the daemon answered. */
-    uint64_t asked;
+    uint64_t answered;
     /**
-     * Requests without an answer, because it did not arrive in time or was not requested after a
+     * Requests that the daemon did not answer in time, or that were not sent during a pause after a
      * failure. Checks among them are allowed.
      */
     uint64_t failed_open;
@@ -891,9 +891,8 @@ int32_t dthrottle_charge(const dthrottle_domain_t *domain,
  * Converts the address of a client to a tag: the 4 bytes of an IPv4 address, or 16 bytes with the
  * first ipv6_prefix bits of an IPv6 address and zeros. address is the 4 or 16 bytes of a socket
  * address. An IPv4-mapped IPv6 address is converted like its IPv4 address. tag is a buffer of
- * DTHROTTLE_ADDRESS_SIZE bytes, and tag_len receives the number of bytes written. ipv6_prefix is 1
- * to
- * 128. Most networks assign a /64 prefix to one client.
+ * DTHROTTLE_ADDRESS_SIZE bytes, and tag_len receives the number of bytes written. Most networks
+ * assign a prefix of 64 bits to one client; ipv6_prefix may be from 1 to 128.
  */
 int32_t dthrottle_address_tag(const void *address,
                               size_t address_len,
@@ -1264,7 +1263,7 @@ int32_t dthrottle_client_open(const char *address,
                               char *error,
                               size_t error_size);
 
-/** Closes a client's connections and releases it; NULL is fine. */
+/** Closes the connections of a client and releases it. NULL is allowed. */
 void dthrottle_client_close(dthrottle_client_t *client);
 
 /**
