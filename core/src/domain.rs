@@ -191,8 +191,8 @@ impl Domain {
     /// [partial](CheckOptions::partial) or [allows debt](CheckOptions::allow_debt).
     /// [`ErrorKind::Closed`] after [`Throttle::close`](crate::Throttle::close).
     #[inline]
-    pub fn check_with(&self, tag: impl AsRef<[u8]>, options: CheckOptions) -> Result<Decision> {
-        let options = self.begin(options)?;
+    pub fn check_with(&self, tag: impl AsRef<[u8]>, mut options: CheckOptions) -> Result<Decision> {
+        self.begin(&mut options)?;
         Ok(decide::check(&self.0, tag.as_ref(), options))
     }
 
@@ -222,8 +222,8 @@ impl Domain {
     ///
     /// As for [`Domain::check_with`].
     #[inline(always)]
-    pub fn allow_with(&self, tag: impl AsRef<[u8]>, options: CheckOptions) -> Result<bool> {
-        let options = self.begin(options)?;
+    pub fn allow_with(&self, tag: impl AsRef<[u8]>, mut options: CheckOptions) -> Result<bool> {
+        self.begin(&mut options)?;
         Ok(decide::allow(&self.0, tag.as_ref(), options))
     }
 
@@ -274,8 +274,8 @@ impl Domain {
     /// # Errors
     ///
     /// As for [`Domain::check_with`].
-    pub fn peek_with(&self, tag: impl AsRef<[u8]>, options: CheckOptions) -> Result<Decision> {
-        let options = self.begin(options)?;
+    pub fn peek_with(&self, tag: impl AsRef<[u8]>, mut options: CheckOptions) -> Result<Decision> {
+        self.begin(&mut options)?;
         Ok(decide::peek(&self.0, tag.as_ref(), options))
     }
 
@@ -412,28 +412,25 @@ impl Domain {
         ))
     }
 
-    /// Validates a check: the throttle must be open, and the cost must be able to pass. Returns the
-    /// options made consistent.
+    /// Validates a check: the throttle must be open, and the cost must be able to pass. Makes the
+    /// options consistent.
     #[inline(always)]
-    fn begin(&self, options: CheckOptions) -> Result<CheckOptions> {
+    fn begin(&self, options: &mut CheckOptions) -> Result<()> {
         self.ready()?;
-        // Every burst is at least one.
-        if options.cost <= 1 {
-            return Ok(options);
+        options.allow_debt &= !options.partial;
+        if options.allow_debt {
+            options.cost = options.cost.min(Burst::MAX);
+        } else if options.cost > 1 && !options.partial {
+            // Every burst is at least one.
+            self.check_cost(options.cost)?;
         }
-        self.begin_large(options)
+        Ok(())
     }
 
-    fn begin_large(&self, options: CheckOptions) -> Result<CheckOptions> {
-        if options.partial {
-            return Ok(options.allow_debt(false));
-        }
-        if options.allow_debt {
-            return Ok(CheckOptions { cost: options.cost.min(Burst::MAX), ..options });
-        }
-        match self.0.rules.iter().find(|rule| options.cost > rule.scale.burst()) {
-            None => Ok(options),
-            Some(rule) => Err(self.cost_above_burst(options.cost, rule)),
+    fn check_cost(&self, cost: u64) -> Result<()> {
+        match self.0.rules.iter().find(|rule| cost > rule.scale.burst()) {
+            None => Ok(()),
+            Some(rule) => Err(self.cost_above_burst(cost, rule)),
         }
     }
 

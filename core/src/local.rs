@@ -4,6 +4,7 @@
 use std::cell::Cell;
 
 use crate::stats::NO_STRIPE;
+use crate::table::fingerprint::LastFingerprint;
 
 /// The values of a thread.
 #[derive(Debug)]
@@ -12,6 +13,8 @@ pub(crate) struct Local {
     pub(crate) stripe: Cell<usize>,
     /// The last reading of the system's clock; see `os/tsc.rs`.
     pub(crate) anchor: Cell<Anchor>,
+    /// The last fingerprint; see `table/fingerprint.rs`.
+    pub(crate) fingerprint: Cell<LastFingerprint>,
 }
 
 /// A moment on the system's clock and on the processor's counter.
@@ -28,6 +31,7 @@ thread_local! {
         Local {
             stripe: Cell::new(NO_STRIPE),
             anchor: Cell::new(Anchor { count: 0, ns: 0, speed: 0 }),
+            fingerprint: Cell::new(LastFingerprint::NONE),
         }
     };
 }

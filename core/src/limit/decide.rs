@@ -89,18 +89,18 @@ impl<'a> Check<'a, 1> {
 
     /// Checks and takes under one rule.
     #[inline(always)]
-    pub(crate) fn take(self, rule: &ActiveRule) -> Evaluation<'a, 1> {
-        self.take_at_once(rule).unwrap_or_else(|| self.take_one(rule))
+    pub(crate) fn take(&self, rule: &ActiveRule) -> Evaluation<'a, 1> {
+        // `take_one` gets a copy, so that this one stays in registers.
+        self.take_at_once(rule).unwrap_or_else(|| Check::take_one(*self, rule))
     }
 
     /// The fast path of `take_one`, for tables without peers and checks that pass. Returns `None`
     /// in any other case, without a change.
     ///
-    /// With it, `allow` of a tag in the cache takes 296 instructions and `check` 448. With
-    /// `take_one` inlined instead, they take 379 and 636.
+    /// With it, `allow` of a hot tag takes 11 ns and `check` 24 ns; without it, 22 ns and 34 ns.
     #[inline(always)]
-    fn take_at_once(self, rule: &ActiveRule) -> Option<Evaluation<'a, 1>> {
-        let (Check { domain, options, .. }, scale) = (self, &rule.scale);
+    fn take_at_once(&self, rule: &ActiveRule) -> Option<Evaluation<'a, 1>> {
+        let (Check { domain, options, .. }, scale) = (*self, &rule.scale);
         if options.partial
             || (domain.dry_run && options.max_delay != 0)
             || !domain.host.table.was_never_exchanged()
@@ -108,12 +108,9 @@ impl<'a> Check<'a, 1> {
             return None;
         }
         let window = scale.window(self.now, self.latest);
-        let tat = domain.host.table.update_at_home(self.keys[0], scale, self.now, |tat| {
-            let next = match scale.passes(tat, window, options.cost) {
-                true => scale.take(tat, window, options.cost),
-                false => tat,
-            };
-            BucketUpdate { tat: next, hits: 0, answer: next }
+        let tat = domain.host.table.replace_at_home(self.keys[0], |tat| {
+            let passes = scale.passes(tat, window, options.cost);
+            passes.then(|| scale.take(tat, window, options.cost))
         })?;
         domain.host.counters.add_one(Count::Allowed);
         let granted = Some(options.cost);

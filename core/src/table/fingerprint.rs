@@ -2,6 +2,8 @@
 //!
 //! The hash is SipHash-1-3, so a client that does not know the key cannot construct collisions.
 
+use crate::local::LOCAL;
+
 /// The hash function of one rule. Its key is derived from the table's key and the rule.
 #[derive(Clone, Debug)]
 pub(crate) struct Fingerprints(Sip);
@@ -13,10 +15,45 @@ impl Fingerprints {
         Fingerprints(Sip::new([derived(0), derived(1)]))
     }
 
-    #[inline]
+    /// Returns the fingerprint of a tag. Each thread remembers its last one, because checks of one
+    /// tag often follow each other: without it `allow` of a hot tag takes 14 ns instead of 11. Only
+    /// tags of less than two words are remembered, such as addresses.
+    #[inline(always)]
     pub(crate) fn of(&self, tag: &[u8]) -> u64 {
-        self.0.hash(tag)
+        let (words, rest) = tag.as_chunks::<WORD>();
+        if words.len() > 1 {
+            return self.0.hash(tag);
+        }
+        let first = words.first().map_or(0, |word| u64::from_le_bytes(*word));
+        let (key, end) = (self.0.0[0], end(tag, rest.len()));
+        let last = LOCAL.with(|local| local.fingerprint.get());
+        if (last.key ^ key) | (last.first ^ first) | (last.end ^ end) == 0 {
+            return last.fingerprint;
+        }
+        let fingerprint = self.0.hash(tag);
+        LOCAL.with(|local| {
+            local.fingerprint.set(LastFingerprint { key, first, end, fingerprint });
+        });
+        fingerprint
     }
+}
+
+/// The last fingerprint of a thread and what it was computed from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastFingerprint {
+    /// The first word of the hash's key, which differs between rules.
+    key: u64,
+    /// The tag's first word, or 0.
+    first: u64,
+    /// The last word that is hashed. It contains the length of the tag.
+    end: u64,
+    fingerprint: u64,
+}
+
+impl LastFingerprint {
+    /// Matches no tag: the length in `end` is that of a longer tag.
+    pub(crate) const NONE: LastFingerprint =
+        LastFingerprint { key: 0, first: 0, end: u64::MAX, fingerprint: 0 };
 }
 
 /// Identity of a rule. It depends only on the names of the domain and the rule.

@@ -150,6 +150,21 @@ impl Table {
         }
     }
 
+    /// Replaces the TAT of a bucket in its home line under this rule. Returns `None`, without a
+    /// change, in any other case, or if `next` returns `None`. Peers do not hear of the change.
+    #[inline(always)]
+    pub(crate) fn replace_at_home(
+        &self,
+        key: Key,
+        next: impl FnOnce(Tat) -> Option<Tat>,
+    ) -> Option<Tat> {
+        let Location { home, mark, .. } = self.location(key);
+        let (cell, old) = self.region.lines()[home].find_under(key.rule, mark)?;
+        let tat = next(old.tat())?;
+        // Only a successful swap proves that the slot was not torn.
+        (tat != old.tat() && tat != MAX_TAT && cell.replace(old, old.with_tat(tat))).then_some(tat)
+    }
+
     /// The fast path of `update`. Returns `None`, without a change, unless the bucket is in its
     /// home line under this rule and the step changes it to a TAT below `MAX_TAT`.
     ///

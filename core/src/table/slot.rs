@@ -92,6 +92,11 @@ impl Slot {
         Slot::new(self.mark(), rule, pending, tat)
     }
 
+    #[inline]
+    pub(super) fn with_tat(self, tat: Tat) -> Slot {
+        Slot(self.0 >> TAT_BITS << TAT_BITS | u128::from(tat))
+    }
+
     /// A slot that is being claimed for a tag. Each claim has its own token.
     pub(super) fn reserved(mark: Mark, token: u64) -> Slot {
         Slot::new(mark, RESERVED, 0, (token << 1 | 1) & ((1 << TAT_BITS) - 1))
