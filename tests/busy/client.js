@@ -1,4 +1,4 @@
-// The same as client.py, with fetch.
+// Like client.py, with fetch.
 'use strict';
 
 const { BusyThrottle } = require('../../bindings-node');
@@ -8,7 +8,7 @@ const LATE_MS = 300;
 
 const { url, rate, start, seconds, busy } = JSON.parse(process.argv[2]);
 const counts = Object.fromEntries(
-  ['wanted', 'good', 'busy', 'held', 'failed'].map((kind) => [kind, Array(seconds).fill(0)]),
+  ['wanted', 'good', 'busy', 'not_sent', 'failed'].map((kind) => [kind, Array(seconds).fill(0)]),
 );
 const send = busy === null ? fetch : busyFetch({ throttle: new BusyThrottle(busy) });
 
@@ -19,7 +19,7 @@ async function once(second) {
     await response.arrayBuffer();
     kind = response.status === 200 ? 'good' : 'busy';
   } catch (error) {
-    if (error instanceof ServiceBusyError) kind = 'held';
+    if (error instanceof ServiceBusyError) kind = 'not_sent';
   }
   counts[kind][second] += 1;
 }

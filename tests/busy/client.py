@@ -1,9 +1,9 @@
-"""A client that wants to send so many requests a second, whatever is answered.
+"""A client that tries to send requests at a constant rate.
 
-``python client.py '{"url": ..., "rate": ..., "start": ..., "seconds": ..., "busy": ...}'`` prints for
-every second since the start how many it wanted to send, how many were answered 200, 503, or failed,
-and how many it held back, as JSON. ``busy`` are the options of a BusyThrottle; null: it has none.
-What it comes too late for it does not want any more.
+``python client.py '{"url": ..., "rate": ..., "start": ..., "seconds": ..., "busy": ...}'`` prints JSON:
+for every second since the start, how many requests it tried to send, how many got 200, 503 or failed,
+and how many its throttle did not send. ``busy`` has the options of a BusyThrottle, or null for none.
+Requests that are more than LATE seconds behind schedule are left out.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ LATE = 0.3
 
 
 def main(task: dict[str, Any]) -> None:
-    """Send, and count."""
+    """Send the requests, and print the counts."""
     rate, start, seconds = task["rate"], task["start"], task["seconds"]
-    kinds = ("wanted", "good", "busy", "held", "failed")
+    kinds = ("wanted", "good", "busy", "not_sent", "failed")
     counts = {kind: [0] * seconds for kind in kinds}
     http: urllib3.PoolManager = urllib3.PoolManager(maxsize=THREADS)
     if task["busy"] is not None:
@@ -37,10 +37,10 @@ def main(task: dict[str, Any]) -> None:
             response = http.request("GET", task["url"], retries=False, timeout=10)
             kind = "good" if response.status == 200 else "busy"
         except ServiceBusy:
-            kind = "held"
+            kind = "not_sent"
         except urllib3.exceptions.HTTPError:
             kind = "failed"
-        # Threads take turns at this, and a count more or less does not matter.
+        # Not locked: a lost count does not matter.
         counts[kind][second] += 1
 
     with ThreadPoolExecutor(THREADS) as threads:

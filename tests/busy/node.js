@@ -1,4 +1,4 @@
-// The same as node.py, in JavaScript, by fetch.
+// Like node.py, with fetch.
 'use strict';
 
 const readline = require('node:readline');

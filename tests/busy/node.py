@@ -1,8 +1,8 @@
-"""One node that calls services, told line by line what to do: see test_nodes.py.
+"""One node that calls services, controlled by test_nodes.py through its standard input.
 
-``python node.py '{"busy": ..., "throttle": ...}'``: the options of its BusyThrottle, and of a
-Throttle beside it or null. Every line of input is a list of a word and a URL; every answer is a line
-of JSON.
+``python node.py '{"busy": ..., "throttle": ...}'``: the options of its BusyThrottle, and of an
+additional Throttle or null. Every line of input is a list of a command and a URL. Every answer is a
+line of JSON.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from dthrottle.busy.urllib3 import BusyPoolManager
 
 
 def main(task: dict[str, Any]) -> None:
-    """Do what is asked for, one line after the other."""
-    beside = Throttle(**task["throttle"]) if task["throttle"] else None
+    """Run the commands of the standard input."""
+    exchanger = Throttle(**task["throttle"]) if task["throttle"] else None
     throttle = BusyThrottle(**task["busy"])
-    if beside:
-        beside.start()
+    if exchanger:
+        exchanger.start()
     throttle.start()
     http = BusyPoolManager(throttle)
 
@@ -33,11 +33,11 @@ def main(task: dict[str, Any]) -> None:
             return 0
 
     for line in sys.stdin:
-        word, url = json.loads(line)
+        command, url = json.loads(line)
         answer: object
-        if word == "send":
+        if command == "send":
             answer = send(url)
-        elif word == "limit":
+        elif command == "limit":
             answer = throttle.limit(urlsplit(url).netloc)
         else:
             stats = throttle.stats()

@@ -1,8 +1,8 @@
-"""Servers that say 503 above a capacity of their own, one for each port that is asked for.
+"""Servers that answer 503 above their capacity.
 
-``python server.py 4`` prints the ports as JSON and serves until it is ended. Each lets through so many
-requests a second as ``GET /capacity/N`` last said, with room for a fifth of a second. To ``GET /pause``
-its busy answers have a Retry-After of one second.
+``python server.py 4`` starts four servers, prints their ports as JSON, and runs until it is killed.
+``GET /capacity/N`` sets the requests per second of a server; its burst is the capacity of a fifth of
+a second. Busy responses to ``GET /pause`` have a Retry-After of one second.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ import time
 
 
 class Service:
-    """One server, and how much it can still do."""
+    """One server, with the units that are left of its capacity."""
 
     def __init__(self) -> None:
         self.capacity = 120.0
-        self.room = 24.0
+        self.units = 24.0
         self.at = time.monotonic()
 
-    def serves(self) -> bool:
-        """Whether there is room for one more."""
+    def take_unit(self) -> bool:
+        """Take one unit; return false if there is none."""
         now = time.monotonic()
-        room = self.room + (now - self.at) * self.capacity
-        self.room, self.at = min(room, self.capacity / 5), now
-        if self.room < 1:
+        units = self.units + (now - self.at) * self.capacity
+        self.units, self.at = min(units, self.capacity / 5), now
+        if self.units < 1:
             return False
-        self.room -= 1
+        self.units -= 1
         return True
 
-    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the requests of one connection."""
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
@@ -40,7 +40,7 @@ class Service:
                 pause = b"Retry-After: 1\r\n" if path == b"/pause" else b""
                 if path.startswith(b"/capacity/"):
                     self.capacity = float(path.removeprefix(b"/capacity/"))
-                elif not self.serves():
+                elif not self.take_unit():
                     status = b"503 Service Unavailable"
                 status += b"\r\n" + (pause if status.startswith(b"503") else b"")
                 writer.write(b"HTTP/1.1 " + status + b"Content-Length: 0\r\n\r\n")
@@ -52,9 +52,9 @@ class Service:
 
 
 async def main(count: int) -> None:
-    """Serve until the end."""
+    """Run the servers."""
     servers = [
-        await asyncio.start_server(Service().talk, "127.0.0.1", 0, backlog=512)
+        await asyncio.start_server(Service().serve, "127.0.0.1", 0, backlog=512)
         for _ in range(count)
     ]
     print(json.dumps([server.sockets[0].getsockname()[1] for server in servers]), flush=True)

@@ -1,7 +1,7 @@
-"""Clients in Python and JavaScript against servers that have enough, with and without a throttle.
+"""Clients in Python and JavaScript of overloaded servers, with and without a throttle.
 
-All kinds run side by side: for 25 seconds the clients want twice what each server can do, then the
-servers can do more than that.
+All kinds run at the same time. For 25 seconds the clients try to send twice the capacity of each
+server; then the capacity rises above that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PYTHON = [sys.executable, str(HERE / "client.py")]
 NODE = ["node", str(HERE / "client.js")]
 TABLE = f"test-busy-{os.getpid()}"
 
-# The clients of each kind, and what their throttles are told.
+# The clients of each kind, and the options of their throttles.
 KINDS: dict[str, tuple[list[list[str]], dict[str, Any] | None]] = {
     "live": ([PYTHON, PYTHON, NODE, NODE], {}),
     "shared": ([PYTHON, NODE], {"table": TABLE}),
@@ -41,26 +41,26 @@ KINDS: dict[str, tuple[list[list[str]], dict[str, Any] | None]] = {
 
 
 @dataclass
-class Outcome:
-    """What the clients of one kind saw, by second."""
+class ClientCounts:
+    """The counts of the clients of one kind, by second."""
 
     wanted: list[int]
     good: list[int]
     busy: list[int]
-    held: list[int]
+    not_sent: list[int]
     failed: list[int]
 
     def goodput(self) -> float:
-        """Good answers in the overload, as a share of what the server could do."""
+        """Return the good responses during the overload, as a share of the capacity."""
         return sum(self.good[:OVERLOAD]) / (CAPACITY * OVERLOAD)
 
     def busy_share(self) -> float:
-        """Busy answers, as a share of all answers in the overload."""
+        """Return the share of busy responses among all responses during the overload."""
         good, busy = sum(self.good[:OVERLOAD]), sum(self.busy[:OVERLOAD])
         return busy / (good + busy)
 
-    def back(self) -> int | None:
-        """How many seconds after the overload nine tenths of what was wanted came through."""
+    def recovery_seconds(self) -> int | None:
+        """Return after how many seconds nine tenths of the wanted requests succeeded again."""
         later = range(OVERLOAD, SECONDS)
         reached = (s - OVERLOAD for s in later if self.good[s] >= 0.9 * self.wanted[s])
         return next(reached, None)
@@ -68,18 +68,20 @@ class Outcome:
     def __str__(self) -> str:
         return (
             f"goodput {self.goodput():4.0%} of the capacity, busy {self.busy_share():5.1%},"
-            f" back after {self.back()} s, held {sum(self.held)}, failed {sum(self.failed)}"
+            f" back after {self.recovery_seconds()} s, not sent {sum(self.not_sent)}, failed {sum(self.failed)}"
         )
 
 
-def add_up(outputs: list[str]) -> Outcome:
-    counts = [json.loads(output) for output in outputs]
-    columns = {kind: zip(*(count[kind] for count in counts), strict=True) for kind in counts[0]}
-    return Outcome(**{kind: [sum(column) for column in rows] for kind, rows in columns.items()})
+def add_up(outputs: list[str]) -> ClientCounts:
+    parsed = [json.loads(output) for output in outputs]
+    columns = {kind: zip(*(count[kind] for count in parsed), strict=True) for kind in parsed[0]}
+    return ClientCounts(
+        **{kind: [sum(column) for column in rows] for kind, rows in columns.items()}
+    )
 
 
 @pytest.fixture(scope="module")
-def outcomes() -> Iterator[dict[str, Outcome]]:
+def counts_by_kind() -> Iterator[dict[str, ClientCounts]]:
     processes: list[subprocess.Popen[str]] = []
 
     def run(command: list[str]) -> subprocess.Popen[str]:
@@ -91,7 +93,7 @@ def outcomes() -> Iterator[dict[str, Outcome]]:
         server = run([sys.executable, str(HERE / "server.py"), str(len(KINDS))])
         assert server.stdout
         urls = [f"http://127.0.0.1:{port}/" for port in json.loads(server.stdout.readline())]
-        # Time for all clients to get ready.
+        # The clients need time to start.
         start = time.time() + 6
         clients = {}
         for (kind, (commands, options)), url in zip(KINDS.items(), urls, strict=True):
@@ -108,8 +110,8 @@ def outcomes() -> Iterator[dict[str, Outcome]]:
         }
         found = {kind: add_up(group) for kind, group in outputs.items()}
         print()
-        for kind, outcome in found.items():
-            print(f"{kind:9} {outcome}")
+        for kind, counts in found.items():
+            print(f"{kind:9} {counts}")
         yield found
     finally:
         for process in processes:
@@ -121,40 +123,48 @@ def outcomes() -> Iterator[dict[str, Outcome]]:
 
 
 @pytest.mark.parametrize("kind", ["live", "shared"])
-def test_the_live_throttle_keeps_most_of_the_capacity(
-    outcomes: dict[str, Outcome], kind: str
+def test_live_mode_uses_most_of_the_capacity(
+    counts_by_kind: dict[str, ClientCounts], kind: str
 ) -> None:
-    outcome = outcomes[kind]
-    assert outcome.goodput() >= 0.7, outcome
-    assert outcome.busy_share() < 0.05, outcome
+    counts = counts_by_kind[kind]
+    assert counts.goodput() >= 0.7, counts
+    assert counts.busy_share() < 0.05, counts
 
 
-def test_a_server_that_asks_for_pauses_gets_them(outcomes: dict[str, Outcome]) -> None:
-    outcome = outcomes["pauses"]
-    assert outcome.goodput() >= 0.5, outcome
-    assert outcome.busy_share() < 0.05, outcome
+def test_retry_after_of_the_server_is_respected(counts_by_kind: dict[str, ClientCounts]) -> None:
+    counts = counts_by_kind["pauses"]
+    assert counts.goodput() >= 0.5, counts
+    assert counts.busy_share() < 0.05, counts
 
 
 @pytest.mark.parametrize("kind", ["live", "shared", "pauses"])
-def test_it_is_back_soon_after_the_server_recovers(outcomes: dict[str, Outcome], kind: str) -> None:
-    back = outcomes[kind].back()
-    assert back is not None, outcomes[kind]
-    assert back <= 10, outcomes[kind]
+def test_clients_recover_soon_after_the_server(
+    counts_by_kind: dict[str, ClientCounts], kind: str
+) -> None:
+    back = counts_by_kind[kind].recovery_seconds()
+    assert back is not None, counts_by_kind[kind]
+    assert back <= 10, counts_by_kind[kind]
 
 
-def test_without_a_throttle_most_answers_are_busy(outcomes: dict[str, Outcome]) -> None:
-    assert outcomes["none"].busy_share() > 0.4, outcomes["none"]
-    assert sum(outcomes["none"].held) == 0
+def test_without_a_throttle_many_responses_are_busy(
+    counts_by_kind: dict[str, ClientCounts],
+) -> None:
+    assert counts_by_kind["none"].busy_share() > 0.4, counts_by_kind["none"]
+    assert sum(counts_by_kind["none"].not_sent) == 0
 
 
-def test_the_document_stands_beside_them(outcomes: dict[str, Outcome]) -> None:
-    # What it keeps depends on which of the first answers are busy; the model in the core shows it.
-    assert outcomes["document"].busy_share() < outcomes["none"].busy_share()
-    assert sum(outcomes["document"].held) > 0
+def test_document_mode_has_fewer_busy_responses_than_no_throttle(
+    counts_by_kind: dict[str, ClientCounts],
+) -> None:
+    # Its goodput depends on which of the first responses are busy, so it is not checked here.
+    assert counts_by_kind["document"].busy_share() < counts_by_kind["none"].busy_share()
+    assert sum(counts_by_kind["document"].not_sent) > 0
 
 
-def test_nothing_fails(outcomes: dict[str, Outcome]) -> None:
-    for kind, outcome in outcomes.items():
-        assert sum(outcome.failed) <= 0.01 * sum(outcome.wanted), (kind, outcome)
-        wanted = sum(outcome.wanted[:OVERLOAD]) / OVERLOAD
-        assert wanted >= 1.3 * CAPACITY, f"{kind}: no overload; is this machine too busy itself?"
+def test_almost_no_request_fails(counts_by_kind: dict[str, ClientCounts]) -> None:
+    for kind, counts in counts_by_kind.items():
+        assert sum(counts.failed) <= 0.01 * sum(counts.wanted), (kind, counts)
+        wanted = sum(counts.wanted[:OVERLOAD]) / OVERLOAD
+        assert wanted >= 1.3 * CAPACITY, (
+            f"{kind}: the clients did not cause an overload; this machine may be too busy"
+        )

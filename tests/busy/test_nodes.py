@@ -1,7 +1,7 @@
-"""Nodes of a cluster, each a process: a busy answer that one of them is given slows the others.
+"""Nodes of a cluster in several processes: a busy response to one node slows the others.
 
-There is one in Python, one in JavaScript, one in Python whose table a Throttle of another process
-exchanges, and one that does not want to hear of it.
+There is a node in Python, one in JavaScript, one in Python whose table is exchanged by a Throttle of
+another process, and one whose option busy is off.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import pytest
 import dthrottle
 
 HERE = Path(__file__).parent
-PATIENCE = 30.0
+TIMEOUT = 30.0
 TABLE = f"test-busy-nodes-{os.getpid()}"
 
 
-class Node:
-    """A process that does what it is told."""
+class NodeProcess:
+    """A process that runs node.py or node.js."""
 
     def __init__(self, program: list[str], **task: Any) -> None:
         command = [*program, json.dumps({"throttle": None, **task})]
@@ -35,25 +35,25 @@ class Node:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def do(self, word: str, url: str = "") -> Any:
-        """One word, and the answer."""
+    def run(self, command: str, url: str = "") -> Any:
+        """Send a command, and return the answer."""
         assert self.process.stdin
         assert self.process.stdout
-        self.process.stdin.write(json.dumps([word, url]) + "\n")
+        self.process.stdin.write(json.dumps([command, url]) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 
     def end(self) -> None:
-        """End it."""
+        """Kill the process."""
         self.process.kill()
         self.process.communicate()
 
 
 def until(condition: Callable[[], bool]) -> float:
-    """How long it took until it was so."""
+    """Wait until a condition holds, and return how many seconds that took."""
     start = time.monotonic()
     while not condition():
-        assert time.monotonic() - start < PATIENCE, "it never was so"
+        assert time.monotonic() - start < TIMEOUT, f"condition not met within {TIMEOUT} s"
         time.sleep(0.002)
     return time.monotonic() - start
 
@@ -69,7 +69,7 @@ def free_ports(count: int) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def nodes() -> Iterator[dict[str, Node]]:
+def nodes() -> Iterator[dict[str, NodeProcess]]:
     ports = free_ports(4)
     peers = [f"127.0.0.1:{port}" for port in ports]
     name = f"busy-{os.getpid()}"
@@ -80,30 +80,30 @@ def nodes() -> Iterator[dict[str, Node]]:
     python = [sys.executable, str(HERE / "node.py")]
     javascript = ["node", str(HERE / "node.js")]
     beside = {"rate": "1/s", "table": TABLE, "cluster": cluster(2, busy=True)}
-    found: dict[str, Node] = {}
+    found: dict[str, NodeProcess] = {}
     try:
-        found["python"] = Node(python, busy={"cluster": cluster(0)})
-        found["node"] = Node(javascript, busy={"cluster": cluster(1)})
-        found["exchanger"] = Node(python, busy={"table": TABLE}, throttle=beside)
-        # It has made the table, with the key of the cluster.
-        found["exchanger"].do("stats")
-        found["table"] = Node(python, busy={"table": TABLE})
-        found["off"] = Node(python, busy={"cluster": cluster(3, busy=False)})
-        until(lambda: all(node.do("stats")["peers"] == 3 for node in found.values()))
+        found["python"] = NodeProcess(python, busy={"cluster": cluster(0)})
+        found["node"] = NodeProcess(javascript, busy={"cluster": cluster(1)})
+        found["exchanger"] = NodeProcess(python, busy={"table": TABLE}, throttle=beside)
+        # The answer shows that the table exists, with the key of the cluster.
+        found["exchanger"].run("stats")
+        found["table"] = NodeProcess(python, busy={"table": TABLE})
+        found["off"] = NodeProcess(python, busy={"cluster": cluster(3, busy=False)})
+        until(lambda: all(node.run("stats")["peers"] == 3 for node in found.values()))
         yield found
     finally:
         for node in found.values():
             node.end()
         for table in dthrottle.tables():
             if table.name == TABLE:
-                # With the busy answers beside it.
+                # The file with the limits of services has a longer name.
                 for path in table.path.parent.glob(f"{table.path.name}*"):
                     path.unlink()
 
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """A server of its own for each test, which is a service that nobody knows yet."""
+    """Start a server for one test, and return its URL. No node has a limit for it yet."""
     command = [sys.executable, str(HERE / "server.py"), "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
@@ -111,42 +111,46 @@ def url() -> Iterator[str]:
         server.kill()
 
 
-def says_capacity(url: str, capacity: int) -> None:
+def set_capacity(url: str, capacity: int) -> None:
     urllib.request.urlopen(f"{url}capacity/{capacity}", timeout=10).close()
 
 
 @pytest.mark.parametrize("first", ["python", "node", "table"])
-def test_a_busy_answer_slows_all(nodes: dict[str, Node], url: str, first: str) -> None:
-    says_capacity(url, 100_000)
-    before = {name: node.do("stats") for name, node in nodes.items()}
+def test_busy_response_to_one_node_slows_all(
+    nodes: dict[str, NodeProcess], url: str, first: str
+) -> None:
+    set_capacity(url, 100_000)
+    before = {name: node.run("stats") for name, node in nodes.items()}
     for node in nodes.values():
-        assert [node.do("send", url) for _ in range(20)] == [200] * 20
-        assert node.do("limit", url) is None
-    says_capacity(url, 0)
-    assert nodes[first].do("send", url) == 503
+        assert [node.run("send", url) for _ in range(20)] == [200] * 20
+        assert node.run("limit", url) is None
+    set_capacity(url, 0)
+    assert nodes[first].run("send", url) == 503
     others = {name for name in nodes if name not in (first, "off")}
-    took = until(lambda: all(nodes[name].do("limit", url) is not None for name in others))
-    print(f"\n{first} was told, the others were slower after {1000 * took:.0f} ms")
-    # At once: long before any of them would have met a busy answer of its own.
+    took = until(lambda: all(nodes[name].run("limit", url) is not None for name in others))
+    print(f"\n{first} got a busy response, the others were slower after {1000 * took:.0f} ms")
+    # The other nodes send nothing meanwhile, so they got no busy response themselves.
     assert took < 5
     for name in others:
-        # It was only told by others, and holds back.
-        assert nodes[name].do("stats")["busy"] == before[name]["busy"]
-        assert 0 in [nodes[name].do("send", url) for _ in range(20)]
+        # The node got no busy response itself, and still does not send all requests.
+        assert nodes[name].run("stats")["busy"] == before[name]["busy"]
+        assert 0 in [nodes[name].run("send", url) for _ in range(20)]
 
 
-def test_who_does_not_want_it_learns_for_itself(nodes: dict[str, Node], url: str) -> None:
-    says_capacity(url, 100_000)
-    assert nodes["off"].do("send", url) == 200
-    says_capacity(url, 0)
-    assert nodes["python"].do("send", url) == 503
+def test_node_with_busy_off_ignores_and_sends_no_reports(
+    nodes: dict[str, NodeProcess], url: str
+) -> None:
+    set_capacity(url, 100_000)
+    assert nodes["off"].run("send", url) == 200
+    set_capacity(url, 0)
+    assert nodes["python"].run("send", url) == 503
     time.sleep(0.5)
-    assert nodes["off"].do("limit", url) is None
-    assert nodes["off"].do("stats")["remote_busy"] == 0
-    # Nor does it tell others.
-    nodes["python"].do("limit", url)
-    reported = nodes["python"].do("stats")["remote_busy"]
-    assert nodes["off"].do("send", url) == 503
+    assert nodes["off"].run("limit", url) is None
+    assert nodes["off"].run("stats")["remote_busy"] == 0
+    # It does not report its own busy responses either.
+    nodes["python"].run("limit", url)
+    reported = nodes["python"].run("stats")["remote_busy"]
+    assert nodes["off"].run("send", url) == 503
     time.sleep(0.5)
-    nodes["python"].do("limit", url)
-    assert nodes["python"].do("stats")["remote_busy"] == reported
+    nodes["python"].run("limit", url)
+    assert nodes["python"].run("stats")["remote_busy"] == reported

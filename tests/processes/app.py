@@ -1,4 +1,4 @@
-"""A WSGI application that asks its throttle, and says which process did."""
+"""A WSGI application with a throttle. Responses contain the number of the worker process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A burst of real HTTP requests from several threads, and who answered what."""
+"""A burst of real HTTP requests from several threads, and the answers by status and process."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ ALLOWED, REFUSED = 200, 429
 
 @dataclass
 class Answers:
-    """How often each status was answered, and by which processes."""
+    """The number of answers by status and by process."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     processes: Counter[int] = field(default_factory=Counter)
 
-    def are_exactly_the_burst(self) -> None:
-        """Check that the workers together let through the burst, and that several took part."""
+    def assert_shared_burst(self) -> None:
+        """Check that exactly the burst passed, and that several workers answered."""
         assert self.statuses == {ALLOWED: BURST, REFUSED: REQUESTS - BURST}
-        assert len(self.processes) > 1, "one worker answered everything: nothing was shown"
+        assert len(self.processes) > 1, "only one worker answered"
 
-    def are_each_for_itself(self) -> None:
-        """Check that each worker let through a burst of its own, as long as it was asked."""
+    def assert_separate_bursts(self) -> None:
+        """Check that each worker passed its own burst, or all its requests if they were fewer."""
         own = sum(min(count, BURST) for count in self.processes.values())
         assert self.statuses == {ALLOWED: own, REFUSED: REQUESTS - own}
         assert own > BURST
 
 
-def ask(port: int) -> tuple[int, int]:
-    """Make one request on a connection of its own: the status, and the process that answered."""
+def request(port: int) -> tuple[int, int]:
+    """Make a request on a new connection, and return the status and the worker process."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("GET", "/")
@@ -49,13 +49,13 @@ def ask(port: int) -> tuple[int, int]:
 def send(port: int) -> Answers:
     """Make all requests."""
     answers = Answers()
-    for status, process in in_threads(port):
+    for status, process in answers_of(port):
         answers.statuses[status] += 1
         answers.processes[process] += 1
     return answers
 
 
-def in_threads(port: int) -> Iterator[tuple[int, int]]:
-    """Give every answer."""
+def answers_of(port: int) -> Iterator[tuple[int, int]]:
+    """Yield all answers."""
     with ThreadPoolExecutor(THREADS) as threads:
-        yield from threads.map(ask, [port] * REQUESTS)
+        yield from threads.map(request, [port] * REQUESTS)

@@ -1,7 +1,7 @@
-"""Asks for every tag so many times, round after round; hammer.js and hammer.c do the same.
+"""Checks every tag a number of times in each round, like hammer.js and hammer.c.
 
-python hammer.py FOLDER TAGS ASKS: for each line of input, a round's name, prints how often each
-tag passed.
+python hammer.py FOLDER TAGS CHECKS: for each line of input, the name of a round, prints how often
+each tag passed.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import sys
 from dthrottle import Throttle
 
 
-def main(folder: str, tags: int, asks: int) -> None:
-    """Hammer until the input ends."""
+def main(folder: str, tags: int, checks: int) -> None:
+    """Run rounds until the input ends."""
     table = f"table = {{ name = 'hammer', dir = '{folder}', size = 1000 }}"
     throttle = Throttle.from_toml(f"rate = '1 per 100 years'\nburst = 1000\n{table}")
     print("ready", flush=True)
     for line in sys.stdin:
         passed = [0] * tags
-        for ask in range(asks):
+        for check in range(checks):
             for tag in range(tags):
                 name = f"{line.strip()} {tag}"
-                passed[tag] += throttle.allow(name) if ask % 2 else bool(throttle.check(name))
+                passed[tag] += throttle.allow(name) if check % 2 else bool(throttle.check(name))
         print(*passed, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""The workers of node:cluster hold a client to one burst between them."""
+"""The workers of node:cluster share the burst of a client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLUSTER = Path(__file__).with_name("cluster.js")
 
 @contextmanager
 def cluster(table: Any) -> Iterator[int]:
-    """Serve with several workers, and give the port."""
+    """Serve with several workers, and yield the port."""
     throttle = json.dumps({"burst": burst.BURST, "table": table})
     with subprocess.Popen(
         ["node", str(CLUSTER)],
@@ -38,10 +38,10 @@ def cluster(table: Any) -> Iterator[int]:
 def test_workers_share_a_named_table(tmp_path: Path) -> None:
     with cluster({"name": "cluster", "dir": str(tmp_path), "size": 1000}) as port:
         answers = burst.send(port)
-    answers.are_exactly_the_burst()
+    answers.assert_shared_burst()
     assert len(answers.processes) == burst.WORKERS
 
 
-def test_without_a_name_each_worker_counts_for_itself() -> None:
+def test_workers_with_unnamed_tables_count_separately() -> None:
     with cluster({"size": 1000}) as port:
-        burst.send(port).are_each_for_itself()
+        burst.send(port).assert_separate_bursts()

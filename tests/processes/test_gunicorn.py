@@ -1,4 +1,4 @@
-"""The workers of gunicorn hold a client to one burst between them."""
+"""The workers of gunicorn share the burst of a client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 
 @contextmanager
 def gunicorn(*options: str, table: Any) -> Iterator[int]:
-    """Serve with several workers, and give the port."""
+    """Serve with several workers, and yield the port."""
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
         command = [sys.executable, "-m", "gunicorn", "--workers", str(burst.WORKERS)]
         command += ["--bind", f"fd://{listener.fileno()}", "--log-level", "warning"]
@@ -38,21 +38,21 @@ def gunicorn(*options: str, table: Any) -> Iterator[int]:
             server.wait(60)
 
 
-def test_preload_shares_an_anonymous_table() -> None:
+def test_preloaded_workers_share_an_unnamed_table() -> None:
     with gunicorn("--preload", table=None) as port:
-        burst.send(port).are_exactly_the_burst()
+        burst.send(port).assert_shared_burst()
 
 
-def test_workers_that_inherit_nothing_share_a_named_table(tmp_path: Path) -> None:
+def test_workers_without_preload_share_a_named_table(tmp_path: Path) -> None:
     with gunicorn(table={"name": "gunicorn", "dir": str(tmp_path), "size": 1000}) as port:
-        burst.send(port).are_exactly_the_burst()
+        burst.send(port).assert_shared_burst()
 
 
-def test_without_either_each_worker_counts_for_itself() -> None:
+def test_workers_without_preload_and_name_count_separately() -> None:
     with gunicorn(table=None) as port:
-        burst.send(port).are_each_for_itself()
+        burst.send(port).assert_separate_bursts()
 
 
-def test_a_private_table_is_not_shared_by_preload() -> None:
+def test_preloaded_workers_do_not_share_a_private_table() -> None:
     with gunicorn("--preload", table={"private": True}) as port:
-        burst.send(port).are_each_for_itself()
+        burst.send(port).assert_separate_bursts()

@@ -16,15 +16,15 @@ REPOSITORY = HERE.parents[1]
 BURST = 1000
 TAGS = 100
 ROUNDS = 20
-# A tag's burst is more than seven of the ten processes could take, and less than all of them ask.
-ASKS = 140
+# The checks of eight of the ten processes exceed the burst of a tag, those of seven do not.
+CHECKS = 140
 
 Hammer = subprocess.Popen[str]
 
 
 @pytest.fixture(scope="module")
 def hammer_c(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Compile the program in C."""
+    """Compile hammer.c, and return the path of the program."""
     program = str(tmp_path_factory.mktemp("c") / "hammer")
     library = REPOSITORY / "target" / "release"
     command = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-I", str(REPOSITORY / "include")]
@@ -36,14 +36,14 @@ def hammer_c(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def hammers(hammer_c: str, tmp_path: Path) -> Iterator[list[Hammer]]:
-    """Start all at once, so that they also race for making the table."""
+    """Start all processes at the same time, so that they also race to make the table."""
     commands = [[sys.executable, str(HERE / "hammer.py")]] * 4
     commands += [["node", str(HERE / "hammer.js")]] * 4 + [[hammer_c]] * 2
     with ExitStack() as stack:
         started = [
             stack.enter_context(
                 subprocess.Popen(
-                    [*command, str(tmp_path), str(TAGS), str(ASKS)],
+                    [*command, str(tmp_path), str(TAGS), str(CHECKS)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     text=True,
@@ -59,12 +59,12 @@ def hammers(hammer_c: str, tmp_path: Path) -> Iterator[list[Hammer]]:
 
 
 def read(process: Hammer) -> str:
-    """Read a line."""
+    """Read a line of output."""
     assert process.stdout
     return process.stdout.readline()
 
 
-def test_exactly_the_burst(hammers: list[Hammer]) -> None:
+def test_processes_of_three_languages_pass_exactly_the_burst(hammers: list[Hammer]) -> None:
     assert [read(process) for process in hammers] == ["ready\n"] * len(hammers)
     for number in range(ROUNDS):
         for process in hammers:

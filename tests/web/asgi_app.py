@@ -1,4 +1,4 @@
-"""A Starlette application that is throttled by one line for each route, and says who answered."""
+"""A Starlette application with a middleware for each route. Responses name the worker process."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dthrottle.asgi import ThrottleMiddleware
 
 OPTIONS: dict[str, Any] = json.loads(os.environ["OPTIONS"])
 
-# To look at what middleware counted, which Starlette makes only when it starts.
+# Starlette makes the middleware when it starts, so the application collects it for its counts.
 made: list[ThrottleMiddleware] = []
 
 
-class Watched(ThrottleMiddleware):
-    """A middleware that can be found again."""
+class ListedMiddleware(ThrottleMiddleware):
+    """A middleware that adds itself to a list."""
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
@@ -37,12 +37,12 @@ async def hello(request: Request) -> PlainTextResponse:
 
 
 async def value(scope: Any) -> Any:
-    """Return the value that a client sent as JSON, in a header: middleware has no body."""
+    """Return the JSON value in a header, because middleware does not read the body."""
     return json.loads(dict(scope["headers"])[b"x-value"])
 
 
 async def counts(_request: Request) -> JSONResponse:
-    """Say how many were delayed, and how many gave up."""
+    """Return how many requests were delayed, and how many gave up."""
     each = [middleware.counts for middleware in made]
     return JSONResponse(
         {"delayed": sum(c.delayed for c in each), "gave_up": sum(c.gave_up for c in each)}
@@ -50,7 +50,7 @@ async def counts(_request: Request) -> JSONResponse:
 
 
 async def talk(socket: WebSocket) -> None:
-    """Say hello by websocket."""
+    """Accept a websocket and close it."""
     await socket.accept()
     await socket.close()
 
@@ -64,13 +64,25 @@ app = Starlette(
     ]
 )
 app.add_middleware(
-    Watched, "1 per 100 years", burst=100, routes=["/burst"], tag="header:X-Client", **OPTIONS
+    ListedMiddleware,
+    "1 per 100 years",
+    burst=100,
+    routes=["/burst"],
+    tag="header:X-Client",
+    **OPTIONS,
 )
-app.add_middleware(Watched, "50/s", burst=50, routes=["/rate"], tag="header:X-Client", **OPTIONS)
 app.add_middleware(
-    Watched, "1/minute", routes=["/delayed"], tag="header:X-Client", max_delay=90, **OPTIONS
+    ListedMiddleware, "50/s", burst=50, routes=["/rate"], tag="header:X-Client", **OPTIONS
 )
-app.add_middleware(Watched, "1 per 100 years", routes=["/value"], tag=value, **OPTIONS)
 app.add_middleware(
-    Watched, "1/day", routes=["/proxied"], trusted_proxies=["unix", "127.0.0.1"], **OPTIONS
+    ListedMiddleware,
+    "1/minute",
+    routes=["/delayed"],
+    tag="header:X-Client",
+    max_delay=90,
+    **OPTIONS,
+)
+app.add_middleware(ListedMiddleware, "1 per 100 years", routes=["/value"], tag=value, **OPTIONS)
+app.add_middleware(
+    ListedMiddleware, "1/day", routes=["/proxied"], trusted_proxies=["unix", "127.0.0.1"], **OPTIONS
 )

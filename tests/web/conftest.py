@@ -1,4 +1,4 @@
-"""What the tests in real servers share."""
+"""Fixtures of the tests with real servers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from servers import tables
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """Give a folder for an application, and remove its tables afterwards."""
+    """Return a folder for an application, and remove its tables afterwards."""
     made = tmp_path / f"web{os.getpid()}-{random.getrandbits(32):08x}"
     yield made
     for table in tables(made):

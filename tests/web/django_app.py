@@ -1,4 +1,4 @@
-"""A Django site in one file, with limits for views: for WSGI, and for ASGI with async views."""
+"""A Django site in one file, for WSGI and ASGI, with limits for sync and async views."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ async def hello_later(request: Any) -> HttpResponse:
 
 @limit("1 per 100 years", burst=100)
 def burst(request: Any) -> HttpResponse:
-    """Answer one of a hundred."""
+    """Answer one request; 100 pass."""
     return hello(request)
 
 
 @limit("1 per 100 years", burst=100)
 async def burst_later(request: Any) -> HttpResponse:
-    """Answer one of another hundred."""
+    """Answer one request; 100 pass, apart from those of the other view."""
     return hello(request)
 
 

@@ -1,4 +1,4 @@
-"""A plain WSGI application behind Governor; its health check stands outside."""
+"""A plain WSGI application behind Governor, with a health check that Governor does not see."""
 
 from __future__ import annotations
 

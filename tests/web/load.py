@@ -1,4 +1,4 @@
-"""Load from several threads, and what the clients saw by their own clocks."""
+"""Load from several threads, with the results that the clients measure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ALLOWED, REFUSED = 200, 429
 
 
 @dataclass
-class Seen:
-    """What all clients saw."""
+class LoadResults:
+    """The responses to all clients."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     processes: Counter[str] = field(default_factory=Counter)
@@ -25,16 +25,16 @@ class Seen:
     broken: int = 0
 
     def rate(self) -> float:
-        """Give how many passed in a second: the slope of their number over time."""
+        """Return how many requests passed per second: the slope of their number over time."""
         times = sorted(self.allowed_at)
         return statistics.linear_regression(times, range(len(times))).slope
 
 
 class Load:
-    """Asks for one path as one client until it is stopped, or so many times."""
+    """Requests one path as one client, until it is stopped or a number of times."""
 
     def __init__(self, server: Server, path: str, client: str, requests: int | None = None) -> None:
-        self.seen = Seen()
+        self.results = LoadResults()
         self._server, self._path, self._client = server, path, client
         self._left = requests
         self._stop = threading.Event()
@@ -43,16 +43,16 @@ class Load:
         for thread in self._threads:
             thread.start()
 
-    def stop(self) -> Seen:
-        """Stop, and give what was seen."""
+    def stop(self) -> LoadResults:
+        """Stop, and return the results."""
         self._stop.set()
         return self.join()
 
-    def join(self) -> Seen:
-        """Wait for the last request."""
+    def join(self) -> LoadResults:
+        """Wait for the last request, and return the results."""
         for thread in self._threads:
             thread.join()
-        return self.seen
+        return self.results
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -61,18 +61,18 @@ class Load:
                     return
                 if self._left is not None:
                     self._left -= 1
-            self._ask()
+            self._send()
 
-    def _ask(self) -> None:
+    def _send(self) -> None:
         try:
             status, headers, _ = self._server.get(self._path, X_Client=self._client)
         except (OSError, http.client.HTTPException):
             with self._lock:
-                self.seen.broken += 1
+                self.results.broken += 1
             return
         now = time.monotonic()
         with self._lock:
-            self.seen.statuses[status] += 1
+            self.results.statuses[status] += 1
             if status == ALLOWED:
-                self.seen.allowed_at.append(now)
-                self.seen.processes[headers["x-process"]] += 1
+                self.results.allowed_at.append(now)
+                self.results.processes[headers["x-process"]] += 1

@@ -1,4 +1,4 @@
-"""A plain WSGI application on one node of a cluster, or on a node alone."""
+"""A plain WSGI application on one node, with or without a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real servers, each in a folder of its own with a copy of the applications."""
+"""Real servers. Each runs in its own folder, with a copy of the applications."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ SECONDS = 60
 
 @dataclass
 class Server:
-    """A server that runs."""
+    """A running server."""
 
     process: subprocess.Popen[bytes]
     folder: Path
     port: int = 0
     path: str = ""
-    """Of its Unix socket, if that is where it listens."""
+    """The path of the Unix socket; empty if the server listens on a port."""
 
     def connection(self) -> http.client.HTTPConnection:
-        """Give a connection, which is yet to be opened."""
+        """Return a connection that is not open yet."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
         if self.path:
             connection.sock = socket.socket(socket.AF_UNIX)
@@ -44,7 +44,7 @@ class Server:
     def get(
         self, path: str = "/", *, method: str = "GET", body: str | None = None, **headers: str
     ) -> tuple[int, dict[str, str], bytes]:
-        """Make a request on a connection of its own: status, headers, body."""
+        """Make a request on a new connection, and return status, headers and body."""
         connection = self.connection()
         try:
             if self.path:
@@ -58,15 +58,15 @@ class Server:
             connection.close()
 
     def wait(self, workers: int) -> None:
-        """Wait until so many workers have answered."""
+        """Wait until a number of workers have answered."""
         end, seen = time.monotonic() + SECONDS, set[str]()
         while len(seen) < workers:
             assert self.process.poll() is None, f"the server ended with {self.process.returncode}"
             assert time.monotonic() < end, f"{len(seen)} of {workers} workers answer"
             with ThreadPoolExecutor(2 * workers) as threads:
-                seen.update(filter(None, threads.map(self._who, range(4 * workers))))
+                seen.update(filter(None, threads.map(self._process, range(4 * workers))))
 
-    def _who(self, _number: int) -> str | None:
+    def _process(self, _number: int) -> str | None:
         try:
             return self.get("/")[1]["x-process"]
         except (OSError, http.client.HTTPException):
@@ -75,13 +75,13 @@ class Server:
 
 
 def free_port() -> int:
-    """Find a port that was free a moment ago."""
+    """Return a port that was free a moment ago."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 
 
 def tables(folder: Path) -> list[Path]:
-    """Give the tables of the applications in a folder, by the names that they have by default."""
+    """Return the tables with default names of the applications in a folder."""
     name = f"dthrottle-{os.getuid()}-{folder.name}-*"
     return sorted([*Path("/run/dthrottle").glob(name), *Path("/dev/shm").glob(name)])
 
@@ -90,7 +90,7 @@ def tables(folder: Path) -> list[Path]:
 def serve(
     folder: Path, command: list[str], options: dict[str, Any], workers: int = 1, **where: Any
 ) -> Iterator[Server]:
-    """Run a server in a folder, until the end of the block; begin when all workers are there."""
+    """Run a server in a folder. The block begins when all workers answer."""
     folder.mkdir(parents=True, exist_ok=True)
     for application in HERE.glob("*_app.py"):
         shutil.copy(application, folder)
@@ -132,7 +132,7 @@ def uvicorn(
 
 
 def uwsgi(folder: Path, *arguments: str, **options: Any) -> Any:
-    """Run uWSGI with four workers that load the application each for itself."""
+    """Run uWSGI with four workers, each of which loads the application."""
     port = free_port()
     command = [str(BIN / "uwsgi"), "--master", "--processes", "4", "--lazy-apps", "--need-app"]
     command += ["--http-socket", f"127.0.0.1:{port}", "--die-on-term", "--disable-logging"]

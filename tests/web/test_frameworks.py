@@ -1,4 +1,4 @@
-"""Limits at the routes of frameworks, in real servers with several workers."""
+"""Limits of routes in real servers with several workers."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def test_workers_share_the_limits_of_routes(folder: Path, kind: str) -> None:
     run, spec, paths = SITES[kind]
     with run(folder, app=spec) as server:
         for path in paths:
-            seen = Load(server, path, "a", REQUESTS).join()
-            assert seen.statuses == {ALLOWED: BURST, REFUSED: REQUESTS - BURST}
-            assert len(seen.processes) > 1, "one worker answered everything: nothing was shown"
+            results = Load(server, path, "a", REQUESTS).join()
+            assert results.statuses == {ALLOWED: BURST, REFUSED: REQUESTS - BURST}
+            assert len(results.processes) > 1, "only one worker answered"
             assert server.get(path, X_Client="b")[0] == ALLOWED
-        # One budget for two routes.
+        # Two routes share the buckets of a shared limit.
         one = Load(server, "/one", "a", 70).join()
         two = Load(server, "/two", "a", 70).join()
         assert one.statuses[ALLOWED] + two.statuses[ALLOWED] == BURST
@@ -44,14 +44,14 @@ def test_workers_share_the_limits_of_routes(folder: Path, kind: str) -> None:
         assert (status, int(headers["retry-after"]) > 10**9) == (REFUSED, True)
         assert len(tables(folder)) == 1
     with run(folder, app=spec) as server:
-        assert server.get(paths[0], X_Client="a")[0] == REFUSED, "a restart forgets nobody"
+        assert server.get(paths[0], X_Client="a")[0] == REFUSED, "the bucket survives a restart"
         assert len(tables(folder)) == 1
 
 
 @pytest.mark.parametrize("kind", SITES)
-def test_private_tables_count_each_for_itself(folder: Path, kind: str) -> None:
+def test_workers_with_private_tables_count_separately(folder: Path, kind: str) -> None:
     run, spec, paths = SITES[kind]
     with run(folder, app=spec, table=False) as server:
-        seen = Load(server, paths[0], "a", REQUESTS).join()
-    assert BURST < seen.statuses[ALLOWED] <= BURST * len(seen.processes)
+        results = Load(server, paths[0], "a", REQUESTS).join()
+    assert BURST < results.statuses[ALLOWED] <= BURST * len(results.processes)
     assert tables(folder) == []

@@ -1,4 +1,4 @@
-"""No room for a table: it goes elsewhere, or there is one warning; requests are served anyway."""
+"""Full file systems: the table is in another one, or there is one warning and requests pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BURST = 10
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Give a folder that is neither in /dev/shm nor in /tmp."""
+    """Return a folder that is neither in /dev/shm nor in /tmp."""
     made = Path(tempfile.mkdtemp(dir="/var/tmp", prefix="full"))
     yield made
     shutil.rmtree(made)
@@ -24,13 +24,13 @@ def folder() -> Iterator[Path]:
         table.unlink()
 
 
-# What only the server sees. What is in /tmp stays there: the checkout may be in it.
+# Mounts that only the server sees. /tmp keeps its files, because the checkout may be there.
 FULL = "mount -t tmpfs -o size=64k tmpfs /dev/shm && mount -t tmpfs -o size=64k tmpfs /run"
 READ_ONLY = "mount --bind /tmp /tmp && mount -o remount,ro,bind /tmp"
 
 
 def statuses(folder: Path, mounts: list[str], *more: str) -> list[int]:
-    """Ask two workers that have no room for a table."""
+    """Return the statuses of requests to two workers under these mounts."""
     port = free_port()
     server = [str(BIN / "gunicorn"), "--workers", "2", "--bind", f"127.0.0.1:{port}", *more]
     shell = " && ".join([*mounts, 'exec "$@"'])
@@ -43,16 +43,22 @@ def statuses(folder: Path, mounts: list[str], *more: str) -> list[int]:
     return seen
 
 
-def test_a_full_dev_shm(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert statuses(folder, [FULL]).count(200) == BURST, "they share in /tmp"
+def test_table_is_in_tmp_if_dev_shm_is_full(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert statuses(folder, [FULL]).count(200) == BURST, "the workers share a table in /tmp"
     assert "shared only" not in capfd.readouterr().err
 
 
-def test_no_room_anywhere(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_full_file_systems_cause_one_warning_and_requests_pass(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     full = [FULL, READ_ONLY]
     assert statuses(folder, full, "--preload") == [200] * BURST + [429] * 5 * BURST
-    said = capfd.readouterr().err
-    assert said.count("shared only with forked children") == 1, "once, by the process that makes it"
+    log = capfd.readouterr().err
+    assert log.count("shared only with forked children") == 1, (
+        "the process that makes the middleware warns once"
+    )
 
-    assert BURST < statuses(folder, full).count(200) <= 2 * BURST, "each worker for itself"
+    assert BURST < statuses(folder, full).count(200) <= 2 * BURST, "each worker counts separately"
     assert capfd.readouterr().err.count("shared only with forked children") == 2

@@ -1,4 +1,4 @@
-"""Governor in a real WSGI server with four workers, by files as its document has them."""
+"""Governor in a real WSGI server with four workers, with files as in its specification."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ formatter = plain
 format = %(levelname)s %(message)s
 """
 
-# So slow that nothing drains during a test.
+# No unit drains during a test.
 VELOCITY = 0.0001
 
 RATES = [
@@ -76,7 +76,7 @@ PROJECT_RATES = [
 
 
 def write(folder: Path, log: Path | None = None) -> None:
-    """Write the application, and the files; logs go to stderr, or all of them to one file."""
+    """Write the application and its files. Logs go to stderr, or to one file."""
     folder.mkdir()
     shutil.copy(HERE / "governor_app.py", folder)
     ini = INI.format(folder=folder, milliseconds=1000 * SLEEP, disable=log is not None)
@@ -91,14 +91,14 @@ def write(folder: Path, log: Path | None = None) -> None:
 
 
 def gunicorn(*arguments: str) -> list[str]:
-    """Give a command whose stderr is a file."""
+    """Return a command whose stderr is a file."""
     command = ["sh", "-c", 'exec "$@" 2>stderr', "sh", str(BIN / "gunicorn")]
     return [*command, *arguments, "governor_app:application"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Give a folder for an application, and remove its tables afterwards."""
+    """Return a folder for an application, and remove its tables afterwards."""
     name = f"gov{os.getpid()}-{random.getrandbits(32):08x}"
     made = tmp_path_factory.mktemp("governor") / name
     yield made
@@ -108,7 +108,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[Server]:
-    """Run one server for all tests; each has projects of its own."""
+    """Run one server for all tests. Each test has its own projects."""
     write(folder)
     port = free_port()
     command = gunicorn("--workers", "4", "--bind", f"127.0.0.1:{port}")
@@ -117,7 +117,7 @@ def server(folder: Path) -> Iterator[Server]:
 
 
 def lines(server: Server, text: str) -> list[str]:
-    """Give the lines of the server's stderr with this text."""
+    """Return the lines of the server's stderr that contain a text."""
     return [line for line in (server.folder / "stderr").read_text().splitlines() if text in line]
 
 
@@ -128,51 +128,53 @@ def many(server: Server, count: int, path: str, project: str) -> list[Any]:
 
 
 def passed(server: Server, count: int, path: str, project: str, method: str = "GET") -> int:
-    """Make requests at once, and say how many passed."""
+    """Make requests at the same time, and return how many passed."""
     with ThreadPoolExecutor(count) as threads:
-        asked = threads.map(
+        answers = threads.map(
             lambda _: server.get(path, method=method, X_Project_ID=project), range(count)
         )
-        statuses = Counter(status for status, _, _ in asked)
+        statuses = Counter(status for status, _, _ in answers)
     assert statuses[200] + statuses[429] == count
     return statuses[200]
 
 
 def test_workers_share_a_limit_exactly(server: Server) -> None:
-    asked = many(server, BURST + 20, "/burst", "exact")
-    assert Counter(status for status, _, _ in asked) == {200: BURST, 429: 20}
-    assert len({fields["x-process"] for status, fields, _ in asked if status == 200}) > 1
+    answers = many(server, BURST + 20, "/burst", "exact")
+    assert Counter(status for status, _, _ in answers) == {200: BURST, 429: 20}
+    assert len({fields["x-process"] for status, fields, _ in answers if status == 200}) > 1
     assert len(tables(server.folder)) == 1
-    # Somebody else has a bucket of its own.
+    # Another project has its own bucket.
     assert server.get("/burst", X_Project_ID="other")[0] == 200
-    said = lines(server, "for project exact")
+    found = lines(server, "for project exact")
     line = f'WARNING Hit limit of {BURST} per sec. for project exact according to rate rule "burst"'
-    assert said == [line] * 20
+    assert found == [line] * 20
 
 
-def test_without_a_project(server: Server) -> None:
+def test_request_without_a_project_id_gets_400(server: Server) -> None:
     for path in ("/burst", "/nobody/limits/this"):
         status, fields, body = server.get(path)
         assert (status, fields["content-length"], body) == (400, "0", b"")
         assert "x-process" not in fields
 
 
-def test_an_empty_project_id_is_a_project(server: Server) -> None:
+def test_empty_project_id_is_counted_as_a_project(server: Server) -> None:
     assert passed(server, 4, "/v1/queues", "", "PUT") == 2
     assert lines(server, "for project  according") != []
 
 
-def test_limits_of_0_and_fractions(server: Server) -> None:
+def test_limits_of_0_and_fractions_are_exact(server: Server) -> None:
     status, fields, body = server.get("/closed", X_Project_ID="zero")
     assert (status, fields["content-length"], body) == (429, "0", b"")
     assert "retry-after" not in fields
     assert len(lines(server, "Hit limit of 0 per sec. for project zero")) == 1
     assert passed(server, 4, "/half", "zero") == 2
     assert len(lines(server, "Hit limit of 2.5 per sec. for project zero")) == 2
-    assert passed(server, 2, "/elsewhere", "zero") == 2, "no method is in an empty list"
+    assert passed(server, 2, "/elsewhere", "zero") == 2, (
+        "an empty list of methods matches no request"
+    )
 
 
-def test_log_config_file_decides_where_logs_go(
+def test_log_config_file_configures_logging(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = tmp_path_factory.mktemp("logs") / f"log{os.getpid()}-{random.getrandbits(32):08x}"
@@ -182,30 +184,32 @@ def test_log_config_file_decides_where_logs_go(
     try:
         with serve(folder, gunicorn("--bind", f"127.0.0.1:{port}"), {}, 1, port=port) as made:
             assert passed(made, 3, "/v1/queues", "logged", "PUT") == 2
-            said = log.read_text().splitlines()
-            assert "INFO [eom:redis] is not used any more" in said[0]
+            logged = log.read_text().splitlines()
+            assert "INFO [eom:redis] is not used any more" in logged[0]
             hit = 'Hit limit of 2 per sec. for project logged according to rate rule "writes"'
-            assert said[1:] == [f"WARNING {hit}"]
+            assert logged[1:] == [f"WARNING {hit}"]
             assert lines(made, "Hit limit") == lines(made, "Traceback") == []
     finally:
         for table in tables(folder):
             table.unlink()
 
 
-def test_rates_of_a_project_come_first(server: Server) -> None:
+def test_rates_of_a_project_precede_general_rates(server: Server) -> None:
     assert passed(server, 8, "/v1/queues/a", "big", "PUT") == 6
-    assert passed(server, 4, "/v1/queues/a", "big", "POST") == 2, "its own rate is for PUT"
+    assert passed(server, 4, "/v1/queues/a", "big", "POST") == 2, "its own rate applies to PUT only"
     assert passed(server, 4, "/v1/queues/a", "small", "PUT") == 2
 
 
-def test_routes_and_methods_match(server: Server) -> None:
+def test_rates_apply_to_their_routes_and_methods_only(server: Server) -> None:
     assert passed(server, 4, "/v1/queues", "match", "POST") == 2
-    assert passed(server, 4, "/v1/queues/a?limit=5", "match", "PUT") == 0, "the same bucket"
+    assert passed(server, 4, "/v1/queues/a?limit=5", "match", "PUT") == 0, (
+        "both paths share a bucket"
+    )
     for path, method in [("/v1/queuesandmore", "PUT"), ("/v2/v1/queues", "PUT"), ("/v1/a", "HEAD")]:
-        assert passed(server, 6, path, "match", method) == 6, "no rate is for it"
+        assert passed(server, 6, path, "match", method) == 6, "no rate matches"
 
 
-def test_a_refusal(server: Server) -> None:
+def test_refusal_sleeps_and_has_an_empty_body(server: Server) -> None:
     status, fields, body = server.get("/v1/a", X_Project_ID="refused")
     assert (status, body) == (200, b"hello")
     for name, expect in [("ratelimit-policy", {"q": 4, "w": 8}), ("ratelimit", {"r": 3, "t": 2})]:
@@ -219,26 +223,26 @@ def test_a_refusal(server: Server) -> None:
     assert "content-type" not in fields
 
 
-def test_a_project_does_not_write_lines(server: Server) -> None:
-    # What some take for ends of lines; the server lets it through.
+def test_control_characters_of_a_project_id_are_escaped_in_the_log(server: Server) -> None:
+    # Some programs treat these characters as ends of lines, and the server accepts them.
     sent = "evil\u0085\u2028ERROR Hit limit".encode().decode("latin-1")
     statuses = [server.get("/v1/queues", method="PUT", X_Project_ID=sent)[0] for _ in range(4)]
     assert statuses == [200, 200, 429, 429]
-    said = lines(server, "evil")
-    assert len(said) == 2
-    for line in said:
+    found = lines(server, "evil")
+    assert len(found) == 2
+    for line in found:
         assert "for project evil\\x85\\u2028ERROR Hit limit according" in line
 
 
-def test_one_line_says_what_shares_the_counts(server: Server) -> None:
-    said = lines(server, "[eom:redis] is not used any more")
-    assert len(said) == 4, "one for each worker"
+def test_each_worker_logs_which_processes_share_the_counts(server: Server) -> None:
+    found = lines(server, "[eom:redis] is not used any more")
+    assert len(found) == 4, "one line per worker"
     (table,) = tables(server.folder)
-    assert table.name.endswith(said[0].partition(" table ")[2].partition(";")[0])
+    assert table.name.endswith(found[0].partition(" table ")[2].partition(";")[0])
     assert lines(server, "Traceback") == []
 
 
-def test_a_broken_file_stops_the_server(tmp_path: Path) -> None:
+def test_wrong_file_stops_the_server_with_an_error(tmp_path: Path) -> None:
     folder = tmp_path / "broken"
     write(folder)
     file = folder / "governor.json"
@@ -246,5 +250,5 @@ def test_a_broken_file_stops_the_server(tmp_path: Path) -> None:
     command = gunicorn("--bind", f"127.0.0.1:{free_port()}")
     done = subprocess.run(command, cwd=folder, timeout=SECONDS)
     assert done.returncode != 0
-    said = f"{file}: line 15: rate 2 ('writes'): limit: '2' cannot be; must be a number from 0"
-    assert said in (folder / "stderr").read_text()
+    message = f"{file}: line 15: rate 2 ('writes'): `limit` must be a number from 0 to 1099511627776, got '2'"
+    assert message in (folder / "stderr").read_text()

@@ -1,4 +1,4 @@
-"""Two servers as two nodes of a cluster hold a client to one rate together."""
+"""Two servers that are nodes of a cluster share the limit of a client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RATE, BURST = 50, 50
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """Give a folder for applications, and remove their tables afterwards."""
+    """Return a folder for applications, and remove their tables afterwards."""
     made = tmp_path / f"web{os.getpid()}-{random.getrandbits(32):08x}"
     made.mkdir()
     yield made
@@ -30,9 +30,9 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def clusters() -> list[dict[str, Any]]:
-    """Describe two nodes on free ports."""
+    """Return the configurations of two nodes on free ports."""
     with ExitStack() as stack:
-        # Both are open at once, or they could be the same.
+        # Both sockets are open at the same time, so the ports differ.
         free = [stack.enter_context(socket.socket(type=socket.SOCK_DGRAM)) for _ in range(2)]
         for one in free:
             one.bind(("127.0.0.1", 0))
@@ -49,7 +49,7 @@ def clusters() -> list[dict[str, Any]]:
 
 
 def admitted(folder: Path, configs: list[dict[str, Any]], seconds: float) -> tuple[int, float]:
-    """Load two servers at once: how many passed, and in how many seconds."""
+    """Load two servers at the same time. Return how many requests passed, and in how many seconds."""
     with ExitStack() as stack:
         servers = []
         for name, more in zip(("one", "two"), configs, strict=True):
@@ -57,28 +57,28 @@ def admitted(folder: Path, configs: list[dict[str, Any]], seconds: float) -> tup
             run = gunicorn(folder / (folder.name + name), app="node_app:application", **config)
             servers.append(stack.enter_context(run))
         for server in servers:
-            server.get("/limited", X_Client="nobody")  # by which it joins
+            server.get("/limited", X_Client="nobody")  # the first check joins the cluster
 
         time.sleep(2)
         loads = [Load(server, "/limited", "client") for server in servers]
         time.sleep(seconds)
-        seen = [load.stop() for load in loads]
-    for each in seen:
+        results = [load.stop() for load in loads]
+    for each in results:
         assert set(each.statuses) == {ALLOWED, REFUSED}
-        assert len(each.processes) > 1, "one worker answered everything"
+        assert len(each.processes) > 1, "only one worker answered"
         assert each.broken == 0
-    times = sorted(at for each in seen for at in each.allowed_at)
-    offered = sum(sum(each.statuses.values()) for each in seen)
-    assert offered > 1.5 * len(times), "too little was asked to show anything"
+    times = sorted(at for each in results for at in each.allowed_at)
+    offered = sum(sum(each.statuses.values()) for each in results)
+    assert offered > 1.5 * len(times), "too few requests were sent"
     return len(times), times[-1] - times[0]
 
 
-def test_two_servers_are_one_bucket(folder: Path) -> None:
+def test_servers_of_one_cluster_share_a_bucket(folder: Path) -> None:
     count, seconds = admitted(folder, [{"cluster": cluster} for cluster in clusters()], 20)
     print(f"{count} passed in {seconds:.2f} s; one bucket gives {BURST + RATE * seconds:.0f}")
     assert count == pytest.approx(BURST + RATE * seconds, rel=0.02)
 
 
-def test_two_servers_that_know_nothing_of_each_other_are_two(folder: Path) -> None:
+def test_servers_without_a_cluster_have_separate_buckets(folder: Path) -> None:
     count, seconds = admitted(folder, [{}, {}], 5)
     assert count == pytest.approx(2 * (BURST + RATE * seconds), rel=0.1)

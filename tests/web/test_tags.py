@@ -1,4 +1,4 @@
-"""Clients that send any value where the application reads a tag, in real servers and frameworks."""
+"""Clients that send any value as a tag, in real servers and frameworks."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ SITES: dict[str, tuple[Any, str, list[str]]] = {
 }
 
 
-def sent(server: Server, path: str, value: str) -> int:
+def status_of(server: Server, path: str, value: str) -> int:
     """Send a value in JSON, and return the status of the answer."""
     kind = "application/json"
     return server.get(path, method="POST", body=value, Content_Type=kind, X_Value=value)[0]
 
 
 @pytest.mark.parametrize("kind", SITES)
-def test_a_client_is_counted_whatever_it_sends(folder: Path, kind: str) -> None:
+def test_client_is_limited_whatever_value_it_sends(folder: Path, kind: str) -> None:
     run, spec, paths = SITES[kind]
     with run(folder, app=spec) as server:
         for path in paths:
             for case in VECTORS["usable"]:
-                assert [sent(server, path, case["json"]) for _ in "12"] == [200, 429], case
-            # One budget for all others: that of the address.
-            statuses = [sent(server, path, case["json"]) for case in VECTORS["unusable"]]
+                assert [status_of(server, path, case["json"]) for _ in "12"] == [200, 429], case
+            # All other values share the bucket of the address.
+            statuses = [status_of(server, path, case["json"]) for case in VECTORS["unusable"]]
             assert statuses == [200] + [429] * (len(statuses) - 1)

@@ -1,4 +1,4 @@
-"""All workers of a server hold a client to one burst and one rate, without being told to."""
+"""All workers of a server share the limit of a client without configuration."""
 
 from __future__ import annotations
 
@@ -29,39 +29,39 @@ servers = pytest.mark.parametrize("kind", SERVERS)
 
 
 @servers
-def test_workers_share_without_being_told(folder: Path, kind: str) -> None:
+def test_workers_share_a_limit_without_configuration(folder: Path, kind: str) -> None:
     run, arguments = SERVERS[kind]
     with run(folder, *arguments) as server:
-        seen = Load(server, "/burst", "burst", REQUESTS).join()
-        assert seen.statuses == {ALLOWED: BURST, REFUSED: REQUESTS - BURST}
-        assert len(seen.processes) > 1, "one worker answered everything: nothing was shown"
+        results = Load(server, "/burst", "burst", REQUESTS).join()
+        assert results.statuses == {ALLOWED: BURST, REFUSED: REQUESTS - BURST}
+        assert len(results.processes) > 1, "only one worker answered"
 
         Load(server, "/rate", "rate", 2 * int(RATE)).join()  # until the bucket is empty
         load = Load(server, "/rate", "rate")
         time.sleep(10)
-        seen = load.stop()
-        assert set(seen.statuses) == {ALLOWED, REFUSED}
-        assert len(seen.processes) > 1
-        assert seen.rate() == pytest.approx(RATE, rel=0.02)
+        results = load.stop()
+        assert set(results.statuses) == {ALLOWED, REFUSED}
+        assert len(results.processes) > 1
+        assert results.rate() == pytest.approx(RATE, rel=0.02)
         assert len(tables(folder)) == 1
     with run(folder, *arguments) as server:
         status, _, _ = server.get("/burst", X_Client="burst")
-        assert status == REFUSED, "a restart forgets nobody"
+        assert status == REFUSED, "the bucket survives a restart"
         assert len(tables(folder)) == 1
 
 
 @servers
-def test_private_tables_count_each_for_itself(folder: Path, kind: str) -> None:
+def test_workers_with_private_tables_count_separately(folder: Path, kind: str) -> None:
     run, arguments = SERVERS[kind]
     with run(folder, *arguments, table=False) as server:
-        seen = Load(server, "/burst", "burst", REQUESTS).join()
-    # The burst of every worker that was asked often enough.
-    assert BURST < seen.statuses[ALLOWED] <= BURST * len(seen.processes)
-    assert max(seen.processes.values()) <= BURST
+        results = Load(server, "/burst", "burst", REQUESTS).join()
+    # Each worker that got enough requests passes a burst.
+    assert BURST < results.statuses[ALLOWED] <= BURST * len(results.processes)
+    assert max(results.processes.values()) <= BURST
     assert tables(folder) == []
 
 
-def test_another_folder_is_another_application(folder: Path) -> None:
+def test_application_in_another_folder_has_another_table(folder: Path) -> None:
     other = folder / folder.name
     with gunicorn(folder) as one, gunicorn(other) as two:
         for server in (one, two):
@@ -69,7 +69,7 @@ def test_another_folder_is_another_application(folder: Path) -> None:
     assert len(tables(folder)) == 2
 
 
-def test_a_named_table_is_shared_by_applications(folder: Path) -> None:
+def test_applications_share_a_named_table(folder: Path) -> None:
     table = {"name": "shared", "dir": str(folder.parent), "size": 1000}
     with gunicorn(folder, table=table) as one, uvicorn(folder / "other", table=table) as two:
         assert Load(one, "/burst", "b", 60).join().statuses == {ALLOWED: 60}
@@ -78,12 +78,12 @@ def test_a_named_table_is_shared_by_applications(folder: Path) -> None:
 
 
 def children(process: int) -> list[int]:
-    """Give the processes that a process has started."""
+    """Return the child processes of a process."""
     path = Path(f"/proc/{process}/task/{process}/children")
     return [int(child) for child in path.read_text().split()]
 
 
-def test_killed_workers_fail_nobody_else(folder: Path) -> None:
+def test_killed_workers_do_not_affect_other_requests(folder: Path) -> None:
     dice, kills = random.Random(5), 0
     with gunicorn(folder) as server:
         load = Load(server, "/burst", "burst")
@@ -94,12 +94,12 @@ def test_killed_workers_fail_nobody_else(folder: Path) -> None:
             if workers:
                 os.kill(dice.choice(workers), signal.SIGKILL)
                 kills += 1
-        seen = load.stop()
+        results = load.stop()
         assert kills > 5
-        assert set(seen.statuses) == {ALLOWED, REFUSED}, "nothing else was answered"
-        # A worker has one request at a time: what breaks is what it was killed in.
-        assert seen.broken <= kills
-        assert BURST - seen.broken <= seen.statuses[ALLOWED] <= BURST
-        assert seen.statuses[REFUSED] > BURST
-        after = Load(server, "/burst", "somebody else", BURST + 20).join()
+        assert set(results.statuses) == {ALLOWED, REFUSED}, "no other status was sent"
+        # A worker handles one request at a time, so a kill breaks at most one.
+        assert results.broken <= kills
+        assert BURST - results.broken <= results.statuses[ALLOWED] <= BURST
+        assert results.statuses[REFUSED] > BURST
+        after = Load(server, "/burst", "other client", BURST + 20).join()
         assert after.statuses == {ALLOWED: BURST, REFUSED: 20}

@@ -1,4 +1,4 @@
-"""A plain WSGI application that is throttled by one line for each route, and says who answered."""
+"""A plain WSGI application with a middleware for each route. Responses name the worker process."""
 
 from __future__ import annotations
 
