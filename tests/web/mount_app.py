@@ -19,6 +19,16 @@ def hello(
     return [str(sys.modules["dthrottle._dthrottle"].__file__).encode()]
 
 
+def is_health_check(environ: dict[str, Any]) -> bool:
+    """Return whether a request has no client."""
+    return "HTTP_X_CLIENT" not in environ
+
+
 application = ThrottleMiddleware(
-    hello, "1 per 100 years", burst=10, tag="header:X-Client", **json.loads(os.environ["OPTIONS"])
+    hello,
+    "1 per 100 years",
+    burst=10,
+    tag="header:X-Client",
+    skip=is_health_check,
+    **json.loads(os.environ["OPTIONS"]),
 )

@@ -68,8 +68,8 @@ pub(crate) fn open(config: &TableConfig, clock: &Clock, key: Option<[u64; 2]>) -
 pub(crate) fn check_clock(clock: &Clock, kind: &TableKind) -> Result<()> {
     match (clock, kind) {
         (Clock::Manual(_), TableKind::Named(_)) => {
-            let message = "a clock moved by hand needs a table of its own; \
-                           leave the name out, or the clock";
+            let message = "a manual clock cannot be used with a named table; \
+                           leave out the name or the clock";
             Err(Error::config("table", message))
         }
         _ => Ok(()),
