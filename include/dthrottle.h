@@ -1082,6 +1082,19 @@ int32_t dthrottle_config_set_table(dthrottle_config_t *config, const dthrottle_t
 int32_t dthrottle_config_name_table(dthrottle_config_t *config, const char *name, size_t name_len);
 
 /**
+ * Sets the cluster from settings such as "name=web" or "peer=10.0.0.1": the keys of [cluster] in
+ * docs/configuration.md. `peer` and `packet_key` may be repeated, `secret_file` is a path, and a
+ * flag is on or off. A configuration that has a cluster already is an error. After an error
+ * nothing has changed.
+ */
+int32_t dthrottle_config_set_cluster(dthrottle_config_t *config,
+                                     const char *const *settings,
+                                     const size_t *setting_lens,
+                                     size_t count,
+                                     char *error,
+                                     size_t error_size);
+
+/**
  * Returns the number of rules of a domain, or DTHROTTLE_ERR_DOMAIN if the configuration has no
  * such domain. If domain is NULL, of the default domain.
  */

@@ -196,6 +196,28 @@ pub unsafe extern "C" fn dthrottle_config_name_table(
     })
 }
 
+/// Sets the cluster from settings such as "name=web" or "peer=10.0.0.1": the keys of [cluster] in
+/// docs/configuration.md. `peer` and `packet_key` may be repeated, `secret_file` is a path, and a
+/// flag is on or off. A configuration that has a cluster already is an error. After an error
+/// nothing has changed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_config_set_cluster(
+    config: *mut Config,
+    settings: *const *const c_char,
+    setting_lens: *const usize,
+    count: usize,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    guard!(error, error_size, |c| {
+        let config = c.handle(config)?;
+        let settings = c.tags(settings.cast(), setting_lens, count)?.map(str::from_utf8);
+        let settings: Vec<&str> =
+            settings.collect::<Result<_, _>>().map_err(|_| bad("a setting is not UTF-8"))?;
+        config.parts().core.set_cluster_settings(settings)
+    })
+}
+
 /// Returns the number of rules of a domain, or DTHROTTLE_ERR_DOMAIN if the configuration has no
 /// such domain. If domain is NULL, of the default domain.
 #[unsafe(no_mangle)]

@@ -122,6 +122,18 @@ static void configuration_calls_reject_invalid_arguments(void)
     BAD(dthrottle_config_name_table(config, NULL, 3));
     BAD(dthrottle_config_name_table(config, NOT_UTF8, 2));
     BAD(dthrottle_config_name_table(config, "web", TOO_LONG));
+    const char *settings[] = { "name=web", "period=never" };
+    const char *not_utf8[] = { NOT_UTF8 };
+    size_t lens[] = { 8, 12 }, too_long[] = { TOO_LONG }, two[] = { 2 };
+    BAD(dthrottle_config_set_cluster(NULL, settings, lens, 1, NULL, 0));
+    BAD(dthrottle_config_set_cluster(config, NULL, lens, 1, NULL, 0));
+    BAD(dthrottle_config_set_cluster(config, settings, NULL, 1, NULL, 0));
+    BAD(dthrottle_config_set_cluster(config, settings, too_long, 1, NULL, 0));
+    BAD(dthrottle_config_set_cluster(config, not_utf8, two, 1, NULL, 0));
+    EQUAL(dthrottle_config_set_cluster(config, settings, lens, 2, error, sizeof error),
+          DTHROTTLE_ERR_CONFIG);
+    MUST(strncmp(error, "cluster.period: ", 16) == 0);
+
     BAD(dthrottle_config_check(NULL, NULL, 0));
     BAD(dthrottle_config_rule_count(NULL, NULL, 0));
     BAD(dthrottle_config_rule_count(config, NULL, 3));

@@ -51,16 +51,16 @@ int dthrottle_check_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temp, 
 {
     char error[DTHROTTLE_ERROR_SIZE];
     dthrottle_config_t *config;
-    const char *text, *message;
+    const char *text = dthrottle_server.text, *message;
     (void)log;
     if (dthrottle_config_new(&config) != DTHROTTLE_OK)
         return startup_error(s, "no memory");
     dthrottle_server.config = config;
     apr_pool_cleanup_register(pool, config, free_config, apr_pool_cleanup_null);
-    text = apr_pstrcat(temp, dthrottle_server.text ? dthrottle_server.text : "",
-                       dthrottle_server.cluster ? dthrottle_server.cluster : "", NULL);
     /* Each directive alone has been checked before. */
-    if (dthrottle_config_toml(config, text, strlen(text), error, sizeof error) != DTHROTTLE_OK)
+    if (text && dthrottle_config_toml(config, text, strlen(text), error, sizeof error))
+        return startup_error(s, error);
+    if (dthrottle_server.cluster && dthrottle_set_cluster(config, error, sizeof error))
         return startup_error(s, apr_pstrcat(temp, "DThrottleConfigFile and DThrottleCluster "
                                             "contradict each other: ", error, NULL));
     if ((message = dthrottle_add_domains(pool, config, s)))

@@ -63,7 +63,8 @@ typedef struct {
     apr_array_header_t *domains;  /* dthrottle_domain_conf_t *, of all hosts */
     const char *path;             /* of the configuration file */
     const char *text;             /* of the configuration file */
-    const char *cluster;          /* the table [cluster] in TOML */
+    apr_array_header_t *cluster;      /* const char *, the settings of DThrottleCluster */
+    apr_array_header_t *cluster_lens; /* size_t, their lengths */
     dthrottle_table_t table;
     int has_table;
     int is_on;
@@ -115,6 +116,7 @@ const char *dthrottle_cmd_table(cmd_parms *cmd, void *none, int argc, char *cons
 const char *dthrottle_cmd_cluster(cmd_parms *cmd, void *none, int argc, char *const argv[]);
 const char *dthrottle_cmd_file(cmd_parms *cmd, void *none, const char *path);
 /* Allows a configuration without rules. */
+int32_t dthrottle_set_cluster(dthrottle_config_t *config, char *error, size_t size);
 int32_t dthrottle_allow_no_rules(dthrottle_config_t *config);
 
 /* domain.c: the domains of virtual hosts. */

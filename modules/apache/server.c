@@ -6,33 +6,6 @@
 
 #define MAX_FILE (1024 * 1024)
 
-/* The type of a parameter in TOML. */
-typedef enum { AS_TEXT, AS_LIST, AS_NUMBER, AS_FLAG, AS_PATH } kind_t;
-
-static const struct key {
-    const char *name;
-    const char *toml;
-    kind_t kind;
-} keys[] = {
-    { "name", "name", AS_TEXT },
-    { "secret", "secret", AS_TEXT },
-    { "secret_file", "secret", AS_PATH },
-    { "packet_key", "packet_keys", AS_LIST },
-    { "without_secret", "without_secret", AS_FLAG },
-    { "listen", "listen", AS_TEXT },
-    { "advertise", "advertise", AS_TEXT },
-    { "peer", "peers", AS_LIST },
-    { "multicast", "multicast", AS_TEXT },
-    { "interface", "interface", AS_TEXT },
-    { "multicast_ttl", "multicast_ttl", AS_NUMBER },
-    { "period", "period", AS_TEXT },
-    { "reports", "reports", AS_TEXT },
-    { "tolerance", "tolerance", AS_TEXT },
-    { "pacing", "pacing", AS_FLAG },
-    { "retention", "retention", AS_TEXT },
-    { "retention_bytes", "retention_bytes", AS_TEXT },
-};
-
 /* The value of name=value, or NULL. */
 static const char *value_of(const char *argument, const char *name)
 {
@@ -45,12 +18,9 @@ static const char *argument_error(cmd_parms *cmd, const char *argument, const ch
     return apr_psprintf(cmd->pool, "%s \"%s\": %s", cmd->cmd->name, argument, right);
 }
 
-/* Formats an error of the library. The number of its line is kept only if the text is a file. */
+/* Formats an error of the library; file is NULL for a directive. */
 static const char *config_error(cmd_parms *cmd, const char *error, const char *file)
 {
-    const char *field = strstr(error, ": ");
-    if (!file && strncmp(error, "line ", 5) == 0 && field)
-        error = field + 2;
     return apr_pstrcat(cmd->pool, cmd->cmd->name, file ? " " : "", file ? file : "", ": ", error,
                        NULL);
 }
@@ -72,18 +42,6 @@ static const char *check_config(cmd_parms *cmd, dthrottle_config_t *config, cons
         status = dthrottle_config_check(config, error, sizeof error);
     dthrottle_config_free(config);
     return status == DTHROTTLE_OK ? NULL : config_error(cmd, error, file);
-}
-
-static const char *check_text(cmd_parms *cmd, const char *text, const char *file)
-{
-    char error[DTHROTTLE_ERROR_SIZE];
-    dthrottle_config_t *config;
-    if (dthrottle_config_new(&config) != DTHROTTLE_OK)
-        return "no memory";
-    if (dthrottle_config_toml(config, text, strlen(text), error, sizeof error) == DTHROTTLE_OK)
-        return check_config(cmd, config, file);
-    dthrottle_config_free(config);
-    return config_error(cmd, error, file);
 }
 
 /* DThrottleRule DOMAIN RATE [burst=N|TIME] [name=NAME] [charge_refused=on|off] */
@@ -203,88 +161,46 @@ const char *dthrottle_cmd_table(cmd_parms *cmd, void *none, int argc, char *cons
     return check_config(cmd, config, NULL);
 }
 
-/* Writes text as a string of TOML, with escapes for characters that TOML does not allow. */
-static const char *quoted(apr_pool_t *pool, const char *text)
+int32_t dthrottle_set_cluster(dthrottle_config_t *config, char *error, size_t size)
 {
-    char *made = apr_palloc(pool, 6 * strlen(text) + 3), *to = made;
-    *to++ = '"';
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
-        if (byte < ' ' || byte == '"' || byte == '\\' || byte == 0x7f)
-            to += apr_snprintf(to, 7, "\\u%04x", byte);
-        else
-            *to++ = *text;
-    }
-    *to++ = '"';
-    *to = '\0';
-    return made;
-}
-
-static const struct key *key_of(const char *argument)
-{
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        if (value_of(argument, keys[i].name))
-            return &keys[i];
-    return NULL;
-}
-
-/* The value of an argument as TOML; for a list, the values of all arguments with the same key. */
-static const char *as_toml(cmd_parms *cmd, int first, int argc, char *const argv[])
-{
-    const struct key *key = key_of(argv[first]);
-    const char *value = value_of(argv[first], key->name), *list = "[";
-    switch (key->kind) {
-    case AS_NUMBER:
-        return *value && strspn(value, "0123456789") == strlen(value) ? value
-                                                                      : quoted(cmd->pool, value);
-    case AS_FLAG:
-        if (ap_cstr_casecmp(value, "on") == 0)
-            return "true";
-        return ap_cstr_casecmp(value, "off") == 0 ? "false" : quoted(cmd->pool, value);
-    case AS_PATH:
-        value = ap_server_root_relative(cmd->pool, value);
-        return apr_pstrcat(cmd->pool, "{ file = ", quoted(cmd->pool, value ? value : ""), " }",
-                           NULL);
-    case AS_TEXT:
-        return quoted(cmd->pool, value);
-    case AS_LIST:
-        break;
-    }
-    for (int i = first; i < argc; i++)
-        if (key_of(argv[i]) == key)
-            list = apr_pstrcat(cmd->pool, list, quoted(cmd->pool, value_of(argv[i], key->name)),
-                               ",", NULL);
-    return apr_pstrcat(cmd->pool, list, "]", NULL);
+    const apr_array_header_t *settings = dthrottle_server.cluster;
+    return dthrottle_config_set_cluster(config, (const char *const *)settings->elts,
+                                        (const size_t *)dthrottle_server.cluster_lens->elts,
+                                        (size_t)settings->nelts, error, size);
 }
 
 const char *dthrottle_cmd_cluster(cmd_parms *cmd, void *none, int argc, char *const argv[])
 {
-    const char *text = "\n[cluster]\n", *message = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    char error[DTHROTTLE_ERROR_SIZE];
+    dthrottle_config_t *config;
+    const char *message = ap_check_cmd_context(cmd, GLOBAL_ONLY);
     (void)none;
     if (message)
         return message;
     if (dthrottle_server.cluster)
         return "DThrottleCluster must be given only once";
+    dthrottle_server.cluster = apr_array_make(cmd->pool, argc, sizeof(const char *));
+    dthrottle_server.cluster_lens = apr_array_make(cmd->pool, argc, sizeof(size_t));
     for (int i = 0; i < argc; i++) {
-        const struct key *key = key_of(argv[i]);
-        int is_duplicate = 0;
-        if (!key)
-            return argument_error(cmd, argv[i], "unknown parameter; DThrottleCluster takes name=, "
-                                                "secret_file=, listen=, peer= and others");
-        for (int j = 0; j < i; j++)
-            is_duplicate |= strcmp(key_of(argv[j])->toml, key->toml) == 0;
-        if (is_duplicate && key->kind != AS_LIST)
-            return argument_error(cmd, argv[i], "must be given only once");
-        if (!is_duplicate)
-            text = apr_pstrcat(cmd->pool, text, key->toml, " = ", as_toml(cmd, i, argc, argv),
-                               "\n", NULL);
+        const char *setting = apr_pstrdup(cmd->pool, argv[i]);
+        const char *path = value_of(setting, "secret_file");
+        if (path && (path = ap_server_root_relative(cmd->pool, path)))
+            setting = apr_pstrcat(cmd->pool, "secret_file=", path, NULL);
+        APR_ARRAY_PUSH(dthrottle_server.cluster, const char *) = setting;
+        APR_ARRAY_PUSH(dthrottle_server.cluster_lens, size_t) = strlen(setting);
     }
-    dthrottle_server.cluster = text;
-    return check_text(cmd, text, NULL);
+    if (dthrottle_config_new(&config) != DTHROTTLE_OK)
+        return "no memory";
+    if (dthrottle_set_cluster(config, error, sizeof error) == DTHROTTLE_OK)
+        return check_config(cmd, config, NULL);
+    dthrottle_config_free(config);
+    return config_error(cmd, error, NULL);
 }
 
 const char *dthrottle_cmd_file(cmd_parms *cmd, void *none, const char *path)
 {
+    char error[DTHROTTLE_ERROR_SIZE];
+    dthrottle_config_t *config;
     apr_file_t *file;
     apr_size_t len = MAX_FILE;
     apr_status_t status;
@@ -306,5 +222,10 @@ const char *dthrottle_cmd_file(cmd_parms *cmd, void *none, const char *path)
     text[len] = '\0';
     dthrottle_server.path = path;
     dthrottle_server.text = text;
-    return check_text(cmd, text, path);
+    if (dthrottle_config_new(&config) != DTHROTTLE_OK)
+        return "no memory";
+    if (dthrottle_config_toml(config, text, strlen(text), error, sizeof error) == DTHROTTLE_OK)
+        return check_config(cmd, config, path);
+    dthrottle_config_free(config);
+    return config_error(cmd, error, path);
 }

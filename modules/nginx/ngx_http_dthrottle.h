@@ -74,7 +74,9 @@ typedef struct {
     ngx_array_t           uses;       /* ngx_http_dthrottle_limit_t *, of all locations */
     ngx_str_t             path;       /* of the configuration file */
     ngx_str_t             text;       /* of the configuration file */
-    ngx_str_t             cluster;    /* the table [cluster] in TOML */
+    const char          **settings;   /* of dthrottle_cluster */
+    size_t               *setting_lens;
+    size_t                nsettings;
     dthrottle_table_t     table;
     ngx_flag_t            has_table;
     dthrottle_config_t   *config;

@@ -145,8 +145,6 @@ ngx_int_t
 ngx_http_dthrottle_build(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf)
 {
     char                          error[NGX_HTTP_DTHROTTLE_ERROR];
-    u_char                       *p;
-    ngx_str_t                     text;
     ngx_uint_t                    i;
     ngx_http_dthrottle_zone_t   **zones;
     ngx_http_dthrottle_limit_t  **uses;
@@ -159,21 +157,19 @@ ngx_http_dthrottle_build(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf)
     if (mcf->zones.nelts == 0) {
         return NGX_OK;
     }
-    text.len = mcf->text.len + mcf->cluster.len;
-    text.data = ngx_pnalloc(cf->pool, text.len + 1);
-    if (text.data == NULL || dthrottle_config_new(&mcf->config) != DTHROTTLE_OK) {
+    if (dthrottle_config_new(&mcf->config) != DTHROTTLE_OK) {
         return NGX_ERROR;
     }
-    p = text.data;
-    /* Missing texts are NULL, from which memcpy must not copy. */
-    if (mcf->text.len != 0) {
-        p = ngx_cpymem(p, mcf->text.data, mcf->text.len);
+    if (mcf->text.len != 0
+        && dthrottle_config_toml(mcf->config, (const char *) mcf->text.data, mcf->text.len, error,
+                                 sizeof(error)) != DTHROTTLE_OK)
+    {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "dthrottle: %s", error);
+        return NGX_ERROR;
     }
-    if (mcf->cluster.len != 0) {
-        ngx_memcpy(p, mcf->cluster.data, mcf->cluster.len);
-    }
-    if (dthrottle_config_toml(mcf->config, (const char *) text.data, text.len, error,
-                              sizeof(error)) != DTHROTTLE_OK)
+    if (mcf->nsettings != 0
+        && dthrottle_config_set_cluster(mcf->config, mcf->settings, mcf->setting_lens,
+                                        mcf->nsettings, error, sizeof(error)) != DTHROTTLE_OK)
     {
         /* Each directive alone has been checked before. */
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "dthrottle_config \"%V\" and dthrottle_cluster "

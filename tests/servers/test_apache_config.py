@@ -62,10 +62,10 @@ BAD: list[tuple[str, str]] = [
     # Cluster.
     (
         "DThrottleCluster name=a liste=x",
-        '"liste=x": unknown parameter; DThrottleCluster takes name=',
+        "DThrottleCluster: cluster.liste: unknown key; did you mean listen?",
     ),
     ("DThrottleCluster listen=127.0.0.1:1", "DThrottleCluster: cluster.name"),
-    ("DThrottleCluster name=a name=b", '"name=b": must be given only once'),
+    ("DThrottleCluster name=a name=b", "DThrottleCluster: cluster.name: given twice"),
     ("DThrottleCluster name=a listen=10.0.0.1:1", "DThrottleCluster: cluster.listen: "),
     ("DThrottleCluster name=a pacing=x", "DThrottleCluster: cluster.pacing"),
     ("DThrottleCluster name=a period=50", 'DThrottleCluster: cluster.period: "50"'),

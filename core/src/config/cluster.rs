@@ -5,6 +5,7 @@ mod address;
 mod check;
 mod read;
 mod secret;
+mod settings;
 #[cfg(test)]
 mod tests;
 
