@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use crate::args::{Arg, seconds, wrong};
 use crate::errors::{CallError, guard};
 
-/// A clock that moves only when it is told to, for tests without sleeps.
+/// A clock that moves only by advance and set, for tests without sleeps.
 ///
 /// Several throttles may use one clock. Times are seconds or a timedelta.
 #[pyclass(frozen, module = "dthrottle")]

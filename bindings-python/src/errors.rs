@@ -81,7 +81,7 @@ fn instance<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> 
     class(py, error.kind())?.call1((error.to_string(), error.field(), error.line()))
 }
 
-/// Not cached, because every interpreter of the process has classes of its own.
+/// Not cached, because the classes are new after a second import.
 fn class(py: Python<'_>, kind: ErrorKind) -> PyResult<Bound<'_, PyAny>> {
     py.import("dthrottle.errors")?.getattr("BY_KIND")?.get_item(kind.name())
 }

@@ -24,7 +24,7 @@ WAITING = 200
 
 
 def session(throttle: BusyThrottle, max_delay: float = 0.0, **retry: bool) -> requests.Session:
-    """Make a session that retries 503 twice without a pause of its own."""
+    """Make a session that retries 503 twice without a pause."""
     made = requests.Session()
     retries = Retry(2, status_forcelist=[503], **retry)  # type: ignore[arg-type]
     made.mount("http://", BusyAdapter(throttle, max_delay=max_delay, max_retries=retries))

@@ -46,10 +46,10 @@ def test_counts_follow_the_formula_of_the_specification(
         dice, clock, now = random.Random(seed), ManualClock(), Fraction(0)
         web = GovernorClient(path, clock)
         model = Specification(limit, velocity)
-        kinder = Specification(limit, velocity, charge_refused=False)
+        lenient = Specification(limit, velocity, charge_refused=False)
         for step in range(500):
-            # By whole milliseconds: often none, mostly near the velocity, now and then a rest in
-            # which the bucket may become empty.
+            # Whole milliseconds: often none, mostly near the velocity, and sometimes so long that the
+            # count may fall to zero.
             pause = dice.choice([0, dice.random(), 2 * dice.random()])
             if step % (4 * limit) == 0:
                 pause = 1.5 * dice.random() * float(model.count)
@@ -57,10 +57,10 @@ def test_counts_follow_the_formula_of_the_specification(
             clock.set(float(now))
             passes = web.get().status == 200
             assert passes == model.passes(now), f"seed {seed}, step {step}"
-            differs += passes != kinder.passes(now)
+            differs += passes != lenient.passes(now)
         assert web.made.counts.passed > 30
         assert web.made.counts.refused > 30
-    # The control: who does not charge what is refused comes to other answers.
+    # Negative control: without charging refused requests the answers differ.
     assert differs > 50
 
 
@@ -77,7 +77,7 @@ def test_fractional_limits_and_velocity_0_are_exact(
         web = GovernorClient(path, clock)
         model, whole = Specification(limit, velocity), Specification(int(limit), velocity)
         for step in range(300):
-            # Pauses of whole, half and third requests: many counts are then just at the limit.
+            # With pauses of whole, half and third requests, many counts are exactly at the limit.
             parts = dice.choice([0, 1, 2, 3, 3, 4, 6, 6, 9, 12])
             if step % 40 == 0:
                 parts = 6 * round(float(model.count))
@@ -87,7 +87,7 @@ def test_fractional_limits_and_velocity_0_are_exact(
             passes = web.get().status == 200
             assert passes == model.passes(now), f"seed {seed}, step {step}"
             cut += passes != whole.passes(now)
-    # The control: a limit without its fraction comes to other answers.
+    # Negative control: without the fraction of the limit the answers differ.
     assert (cut > 0) is (velocity > 0 and limit > 1)
 
 

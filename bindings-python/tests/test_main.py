@@ -156,7 +156,7 @@ def test_stats_shows_the_buckets_of_a_table(table: Any, capsys: Output) -> None:
         throttle.allow(str(number))
     assert run(table, "stats") == 0
     head, line = capsys.readouterr().out.splitlines()
-    assert head.split() == ["table", "buckets", "room", "MB"]
+    assert head.split() == ["table", "buckets", "tags", "MB"]
     assert line.split()[:2] == [table["name"], "5"]
 
 

@@ -1,4 +1,4 @@
-"""Each interpreter of a process loads a native module of its own, and all share named tables."""
+"""Each interpreter of a process loads its own native module, and all share named tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user's type checker says about middleware."""
+"""mypy checks an application that uses the middleware."""
 
 from __future__ import annotations
 

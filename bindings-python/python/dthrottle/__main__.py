@@ -111,29 +111,29 @@ def _stats(args: argparse.Namespace) -> int:
         return _print_json([_table_fields(table) for table in found])
     if not found:
         print("no named tables")
-    lines = [("table", "buckets", "room", "MB", "")]
+    lines = [("table", "buckets", "tags", "MB", "")]
     for table in found:
         error = f"cannot be used: {table.fault}" if table.fault else ""
         size = f"{table.bytes / 1e6:.1f}"
         lines.append((table.name, str(table.buckets), str(table.tags), size, error))
     _print(lines if found else [])
     for table in found:
-        seen = table.cluster
-        if seen is not None:
-            print(f"\n{table.name}: node {seen.node:016x}, exchanged by process {seen.pid}")
-            _print([(name, str(count)) for name, count in seen.counts.items() if count])
+        cluster = table.cluster
+        if cluster is not None:
+            print(f"\n{table.name}: node {cluster.node:016x}, exchanged by process {cluster.pid}")
+            _print([(name, str(count)) for name, count in cluster.counts.items() if count])
     return 0
 
 
 def _peers(args: argparse.Namespace) -> int:
-    seen = _one(args).cluster
+    cluster = _one(args).cluster
     if args.json:
-        return _print_json(None if seen is None else _cluster_fields(seen))
-    if seen is None:
+        return _print_json(None if cluster is None else _cluster_fields(cluster))
+    if cluster is None:
         print("this table belongs to no cluster")
         return 0
-    print(f"node {seen.node:016x}, exchanged by process {seen.pid}")
-    lines = [("peer", "address", "state", "heard", "delay", "received", "repaired", "lost")]
+    print(f"node {cluster.node:016x}, exchanged by process {cluster.pid}")
+    lines = [("peer", "address", "state", "seen", "delay", "received", "repaired", "lost")]
     lines += [
         (
             f"{peer.node:016x}",
@@ -145,9 +145,9 @@ def _peers(args: argparse.Namespace) -> int:
             str(peer.repaired),
             str(peer.lost),
         )
-        for peer in seen.peers
+        for peer in cluster.peers
     ]
-    _print(lines if seen.peers else [])
+    _print(lines if cluster.peers else [])
     return 0
 
 

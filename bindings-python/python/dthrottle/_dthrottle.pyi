@@ -1,5 +1,5 @@
-# The types of the native module; `make lint-python` holds them against it.
-# What the calls mean is in the docstrings (src/*.rs) and in docs/semantics.md.
+# The types of the native module; `make lint-python` compares them with it.
+# The docstrings (src/*.rs) and docs/semantics.md explain the calls.
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta

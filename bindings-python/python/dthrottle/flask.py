@@ -220,7 +220,7 @@ class _Use(NamedTuple):
 
 
 class _Configured(NamedTuple):
-    """An application with what its configuration says."""
+    """The limits of one application, with its configuration."""
 
     enabled: bool
     limits: Limits[flask.Request]

@@ -50,7 +50,7 @@ class Files:
 
 
 def read_files(config: Config, logger: logging.Logger) -> Files:
-    """Read the INI file, configure logging if it says so, and read the rates."""
+    """Read the INI file, configure logging if it names a file for it, and read the rates."""
     ini = _given(config) if isinstance(config, Mapping) else _read(config)
     ini.check_names(logger)
     sleep = ini.milliseconds("throttle_milliseconds") / 1000

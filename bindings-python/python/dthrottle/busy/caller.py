@@ -140,7 +140,7 @@ class Caller:
             if queue is not None:
                 queue.remove(me)
                 if not queue and self._queues.get(service) is queue:
-                    # A thread that joins it at this moment then has a queue of its own.
+                    # A thread that joins it at this moment stays in the removed queue.
                     self._queues.pop(service, None)
 
     def _forget_queues(self) -> None:

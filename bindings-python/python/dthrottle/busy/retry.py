@@ -11,7 +11,7 @@ from typing import Final
 __all__ = ["LONGEST", "retry_after"]
 
 LONGEST: Final = 86_400.0 * 365
-"""The longest time that is returned, a year. The throttle has a lower limit of its own."""
+"""The longest time that is returned, a year. The throttle limits pauses further."""
 
 # The three forms of a date in RFC 9110.
 _TIME: Final = "(?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9]):(?P<second>[0-5][0-9]|60)"
