@@ -94,7 +94,7 @@ impl Settings {
         Ok((config, settings))
     }
 
-    /// Lets a daemon without rules start if it answers RESP, whose calls bring their own.
+    /// Lets a daemon without rules start if it answers RESP, because calls give their own rules.
     pub(crate) fn allow_no_rules(&self, config: &mut Config) {
         if self.resp.is_some() {
             config.add_rule(Config::DEFAULT, Rule::unlimited());

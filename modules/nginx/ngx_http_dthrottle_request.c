@@ -60,9 +60,9 @@ static ngx_flag_t
 ngx_http_dthrottle_refuses(ngx_http_request_t *r, ngx_http_dthrottle_limit_t *limit,
     ngx_str_t *key, ngx_flag_t take, dthrottle_decision_t *decision)
 {
-    int32_t          status;
-    uint64_t         after_ns;
-    ngx_flag_t       is_refused;
+    int32_t                    status;
+    uint64_t                   after_ns;
+    ngx_flag_t                 is_refused;
     dthrottle_check_options_t  options = DTHROTTLE_CHECK_OPTIONS_INIT;
 
     if (limit->max_delay_ns != 0) {

@@ -92,7 +92,7 @@ test('the page of the daemon', { timeout: 90_000 }, async (t) => {
     await page.keyboard.press('Space');
     await page.waitForFunction((than) => Number(document.getElementById('refused').textContent.replaceAll(',', '')) > than, still);
     await page.keyboard.press('Tab');
-    assert.equal(await page.evaluate(() => document.activeElement.id), 'look');
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'theme');
   });
 
   await t.test('the theme follows the system and the button', async () => {
@@ -104,7 +104,7 @@ test('the page of the daemon', { timeout: 90_000 }, async (t) => {
     const dark = await back();
     assert.notEqual(light, dark);
     await page.screenshot({ path: join(OUT, 'dark.png'), fullPage: true });
-    await page.click('#look');
+    await page.click('#theme');
     assert.equal(await back(), light);
   });
 

@@ -11,7 +11,7 @@ pub(super) enum Parsed<'a> {
     Unfinished,
     /// The words, and how many bytes they took. An empty line has none.
     Command(Vec<&'a [u8]>, usize),
-    /// An error, after which the input cannot be read any more.
+    /// An error after which the connection must end.
     Wrong(&'static str),
 }
 

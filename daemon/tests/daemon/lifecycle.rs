@@ -194,6 +194,40 @@ fn buckets_survive_kills_and_restarts_under_load() {
 }
 
 #[test]
+fn a_refusal_that_an_earlier_start_caused_is_logged() {
+    let mut daemon = Daemon::start("rate = \"1 per day\"", "");
+    assert_eq!(daemon.exchange(b"a\n", 3), b"OK\n");
+    daemon.signal("KILL");
+    daemon.wait_for_exit();
+    daemon.restart();
+    assert_eq!(daemon.exchange(b"b\nb\na\n", 9), b"OK\nNO\nNO\n");
+    let line = daemon.wait_for("before this program opened the table");
+    assert!(line.contains("run `dthrottle table remove "), "{line}");
+}
+
+#[test]
+fn a_daemon_with_fresh_tables_starts_with_full_buckets() {
+    let (dir, table) = new_dir();
+    let socket = dir.join("socket");
+    for _ in 0..2 {
+        let mut child = command()
+            .args(["--rate", "1 per day", "--table", &table, "--listen"])
+            .arg(&socket)
+            .env("DTHROTTLE_FRESH_TABLES", "1")
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_for(&lines(child.stderr.take().unwrap()), "is ready");
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        assert_eq!(exchange(&mut stream, b"a\na\n", 6), b"OK\nNO\n");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(dthrottle::tables::remove(&table, None, None).is_err(), "there must be no file");
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
 fn a_library_with_the_same_configuration_shares_the_table() {
     let daemon = Daemon::start(TEN, "");
     let throttle = dthrottle::Throttle::from_file(daemon.dir.join("dthrottle.toml")).unwrap();
