@@ -139,7 +139,9 @@ def test_prometheus_has_decisions_by_domain_latencies_and_process_figures(
 def test_the_latency_histogram_is_cumulative_and_complete(daemon: Daemon) -> None:
     send_lines(daemon, b"histogram\n" * 1000)
     samples = {}
-    for line in page(daemon).splitlines():
+    text = page(daemon)
+    assert 'dthrottled_request_duration_seconds_bucket{protocol="lines",le="+Inf"} ' in text
+    for line in text.splitlines():
         if line.startswith('dthrottled_request_duration_seconds_bucket{protocol="lines"'):
             label, value = line.split("} ")
             samples[float(label.split('le="')[1].strip('"'))] = int(value)
