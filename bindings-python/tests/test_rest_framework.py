@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import test_django  # configures Django
@@ -25,13 +25,15 @@ fresh = test_django.fresh
 class Tokens(BaseAuthentication):  # type: ignore[misc]
     """Takes the token for the name of the user. Reads the body, as some authenticators do."""
 
+    bodies: ClassVar[list[Any]] = []
+
     def authenticate(self, request: Any) -> Any:
         token = request.META.get("HTTP_AUTHORIZATION")
         if token is None:
             return None
         if token == "wrong":
             raise AuthenticationFailed
-        request.data.get("user")
+        self.bodies.append(request.data)
         return SimpleNamespace(pk=token, is_authenticated=True), token
 
 
@@ -69,6 +71,12 @@ def test_users_with_tokens_have_a_bucket_each(make: Any) -> None:
     assert [post(view, "alice").status_code for _ in range(2)] == [200, 429]
     assert [post(view, "bob").status_code for _ in range(3)] == [200, 200, 429]
     assert counts().failed == 0
+
+
+def test_authentication_for_the_limit_does_not_read_the_body() -> None:
+    Tokens.bodies.clear()
+    post(limited_dispatch().as_view(), "alice")
+    assert Tokens.bodies == [{}, {"a": 1}]
 
 
 def test_wrong_tokens_count_under_the_address() -> None:
