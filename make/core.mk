@@ -65,7 +65,7 @@ test-miri: miri-ready ## Look for undefined behaviour in the table
 vectors-check:
 	$(PYTHON) tests/vectors/make.py --check
 
-# PARTS=alone measures only that; see bench/src/main.rs.
+# PARTS=single_thread measures only that; see bench/src/main.rs.
 bench: build-c build-python build-node ## Measure against what users would pick instead; writes bench/out/
 	@mkdir -p target/bench
 	$(CC) -O2 -Iinclude bench/c_hot.c -o target/bench/c_hot -L$(RELEASE) -ldthrottle -Wl,-rpath,$(CURDIR)/$(RELEASE)

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Instant;
 
-use crate::Done;
+use crate::Result;
 use crate::size::sized;
 
 const CONNECTIONS: usize = 8;
@@ -69,7 +69,7 @@ impl Script {
     }
 
     /// Reads the answers of a batch.
-    fn read(&self, stream: &mut UnixStream, buffer: &mut [u8]) -> Done<()> {
+    fn read(&self, stream: &mut UnixStream, buffer: &mut [u8]) -> Result<()> {
         let mut missing = self.depth * self.ends;
         let mut filled = 0;
         while missing > 0 {
@@ -101,7 +101,7 @@ fn resp(words: &[&str]) -> String {
 }
 
 /// Decisions per second with every connection's pipeline full.
-pub(crate) fn pipelined(socket: &Path, script: &Script) -> Done<f64> {
+pub(crate) fn pipelined(socket: &Path, script: &Script) -> Result<f64> {
     let streams = (0..CONNECTIONS).map(|_| UnixStream::connect(socket));
     let mut streams: Vec<UnixStream> = streams.collect::<Result<_, _>>()?;
     let mut buffer = vec![0; 1 << 20];
@@ -122,7 +122,7 @@ pub(crate) fn pipelined(socket: &Path, script: &Script) -> Done<f64> {
 }
 
 /// Seconds of one round trip, the median; the client is on the first core.
-pub(crate) fn round_trip(socket: &Path, script: &Script) -> Done<f64> {
+pub(crate) fn round_trip(socket: &Path, script: &Script) -> Result<f64> {
     let mut cores = rustix::thread::CpuSet::new();
     cores.set(0);
     let all = rustix::thread::sched_getaffinity(None)?;

@@ -23,12 +23,12 @@ use serde_json::{Value, json};
 use servers::Server;
 use size::sized;
 
-type Done<T> = Result<T, Box<dyn Error>>;
+type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
 /// Lines that are under way on a connection.
 const DEPTH: usize = 256;
 
-fn main() -> Done<()> {
+fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     if let [kind, path] = arguments.as_slice()
         && kind == echo::ARGUMENT
@@ -42,7 +42,7 @@ fn main() -> Done<()> {
     size::write("daemon.json", &report?)
 }
 
-fn measure(dir: &Path) -> Done<Value> {
+fn measure(dir: &Path) -> Result<Value> {
     let throughput = throughput(dir)?;
     let [ours, gcra, incr, echo] = throughput;
     println!("{:<34} {:>12}", "pipelined by 256, 8 connections", "decisions/s");
@@ -82,7 +82,7 @@ fn measure(dir: &Path) -> Done<Value> {
 }
 
 /// Decisions per second: ours, a GCRA script, INCR, an echo.
-fn throughput(dir: &Path) -> Done<[f64; 4]> {
+fn throughput(dir: &Path) -> Result<[f64; 4]> {
     let daemon = Server::daemon(dir, None)?;
     let redis = Server::redis(dir, None)?;
     let echo = Server::echo(dir, None)?;
@@ -102,7 +102,7 @@ fn throughput(dir: &Path) -> Done<[f64; 4]> {
 }
 
 /// Seconds of a round trip: ours, INCR.
-fn trips(dir: &Path, same_core: bool) -> Done<[f64; 2]> {
+fn trips(dir: &Path, same_core: bool) -> Result<[f64; 2]> {
     let core = usize::from(!same_core);
     let daemon = Server::daemon(dir, Some(core))?;
     let redis = Server::redis(dir, Some(core))?;

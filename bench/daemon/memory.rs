@@ -6,17 +6,17 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use crate::Done;
+use crate::Result;
 use crate::servers::Server;
 use crate::size::sized;
 
 const BATCH: usize = 1000;
 
 /// Bytes of the daemon for each idle connection that has asked before.
-pub(crate) fn of_a_connection(dir: &Path) -> Done<u64> {
+pub(crate) fn of_a_connection(dir: &Path) -> Result<u64> {
     let count = sized(2000, 50);
     let daemon = Server::daemon(dir, None)?;
-    let ask = |stream: &mut UnixStream| -> Done<()> {
+    let ask = |stream: &mut UnixStream| -> Result<()> {
         stream.write_all(b"x\n")?;
         Ok(stream.read_exact(&mut [0; 3])?)
     };
@@ -36,7 +36,7 @@ pub(crate) fn of_a_connection(dir: &Path) -> Done<u64> {
 }
 
 /// Bytes of the table and of the daemon besides, with ten million tags in it, or fewer in the small form.
-pub(crate) fn of_many_tags(dir: &Path) -> Done<(u64, u64)> {
+pub(crate) fn of_many_tags(dir: &Path) -> Result<(u64, u64)> {
     let count = sized(10_000_000, 10_000);
     let dir = dir.join("many");
     fs::create_dir_all(&dir)?;

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use crate::{Done, echo};
+use crate::{Result, echo};
 
 const DAEMON: &str = "target/release/dthrottled";
 
@@ -27,7 +27,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// A daemon that allows everything, on a core or on all.
-    pub(crate) fn daemon(dir: &Path, core: Option<usize>) -> Done<Server> {
+    pub(crate) fn daemon(dir: &Path, core: Option<usize>) -> Result<Server> {
         Server::daemon_with(dir, "rate = \"1000000/s\"\nburst = 1000000000", "", core)
     }
 
@@ -37,7 +37,7 @@ impl Server {
         rule: &str,
         table: &str,
         core: Option<usize>,
-    ) -> Done<Server> {
+    ) -> Result<Server> {
         let (config, socket) = (dir.join("dthrottle.toml"), dir.join("daemon"));
         let dir = dir.display();
         let text = format!(
@@ -51,7 +51,7 @@ impl Server {
         Server::start(command, socket)
     }
 
-    pub(crate) fn redis(dir: &Path, core: Option<usize>) -> Done<Server> {
+    pub(crate) fn redis(dir: &Path, core: Option<usize>) -> Result<Server> {
         let socket = dir.join("redis");
         let mut command = on(core, "redis-server");
         command.args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]);
@@ -59,14 +59,14 @@ impl Server {
         Server::start(command, socket)
     }
 
-    pub(crate) fn echo(dir: &Path, core: Option<usize>) -> Done<Server> {
+    pub(crate) fn echo(dir: &Path, core: Option<usize>) -> Result<Server> {
         let socket = dir.join("echo");
         let mut command = on(core, &env::current_exe()?.display().to_string());
         command.arg(echo::ARGUMENT).arg(&socket);
         Server::start(command, socket)
     }
 
-    fn start(mut command: Command, socket: PathBuf) -> Done<Server> {
+    fn start(mut command: Command, socket: PathBuf) -> Result<Server> {
         let _ = fs::remove_file(&socket);
         let server = Server { child: command.spawn()?, socket };
         let start = Instant::now();
@@ -80,7 +80,7 @@ impl Server {
     }
 
     /// Gives Redis the script; its name there.
-    pub(crate) fn load_gcra(&self) -> Done<String> {
+    pub(crate) fn load_gcra(&self) -> Result<String> {
         let mut stream = UnixStream::connect(&self.socket)?;
         write!(stream, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n${}\r\n{GCRA}\r\n", GCRA.len())?;
         let mut lines = BufReader::new(stream).lines();
@@ -92,7 +92,7 @@ impl Server {
     }
 
     /// A line of a file of the system about the process, in bytes.
-    pub(crate) fn memory(&self, file: &str, key: &str) -> Done<u64> {
+    pub(crate) fn memory(&self, file: &str, key: &str) -> Result<u64> {
         let text = fs::read_to_string(format!("/proc/{}/{file}", self.child.id()))?;
         let line = text.lines().find(|line| line.starts_with(key)).ok_or("no such figure")?;
         Ok(line.split_whitespace().nth(1).ok_or("no figure")?.parse::<u64>()? * 1024)

@@ -75,7 +75,7 @@ async function time(batch, next, calls) {
 }
 
 /** A store or limiter as users get at its answer: by a promise. */
-const rivals = {
+const competitors = {
   erl() {
     const store = new MemoryStore();
     store.init({ windowMs: WINDOW });
@@ -161,13 +161,13 @@ async function inMemory(strings) {
   /** @param {number} full */
   const sized = (full) => (SMALL ? BATCH : full);
   const hot = strings(1);
-  const [erlHot, rlfHot, allowHot] = await compare([rivals.erl(), rivals.rlf(), ours(1)], hot, sized(500_000));
+  const [erlHot, rlfHot, allowHot] = await compare([competitors.erl(), competitors.rlf(), ours(1)], hot, sized(500_000));
   const some = strings(sized(100_000));
-  const [erlSome, checkSome] = await compare([rivals.erl(), ours(100_000, 'check')], some, sized(300_000));
+  const [erlSome, checkSome] = await compare([competitors.erl(), ours(100_000, 'check')], some, sized(300_000));
   const many = strings(sized(1_000_000));
   // rate-limiter-flexible has a timer for each tag: nobody else is measured beside a million of them.
-  const [erlMany, allowMany] = await compare([rivals.erl(), ours(1_000_000)], many, sized(1_000_000));
-  const [rlfMany] = await compare([rivals.rlf()], many, sized(1_000_000));
+  const [erlMany, allowMany] = await compare([competitors.erl(), ours(1_000_000)], many, sized(1_000_000));
+  const [rlfMany] = await compare([competitors.rlf()], many, sized(1_000_000));
   return { erlHot, rlfHot, allowHot, erlSome, checkSome, erlMany, rlfMany, allowMany };
 }
 

@@ -13,7 +13,7 @@ const [redisPort, ...wanted] = process.argv.slice(2);
 /** @type {Record<string, (app: Express) => void>} */
 const kinds = {
   bare() {},
-  again() {},
+  bare_2() {},
   fields(app) {
     app.use((_request, response, next) => {
       response.setHeader('ratelimit-policy', '"default";q=10000000;w=100000');

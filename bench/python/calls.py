@@ -6,7 +6,7 @@ Both run in turns in this process, over lists of tags in a plain loop that is pa
 from __future__ import annotations
 
 from report import SMALL, Rounds
-from rivals import Limits, Ours, redis, redis_storage, stream, tag
+from limiters import Limits, Ours, redis, redis_storage, stream, tag
 
 ROUNDS, CALLS, REDIS_CALLS, MANY = (
     (1, 2_000, 100, 2_000) if SMALL else (7, 200_000, 10_000, 1_000_000)
@@ -33,7 +33,7 @@ def measure() -> Rounds:
     everyone = [tag(number) for number in range(MANY)]
     for side in many.values():
         side.time(everyone)
-        side.settle()
+        side.check_nothing_refused()
     return {**times, **_in_turns(many, MANY)}
 
 
@@ -44,7 +44,7 @@ def _in_turns(sides: Sides, tags: int) -> Rounds:
         asked = stream(tags, CALLS, number)
         for name, side in sides.items():
             taken = side.time(asked[:REDIS_CALLS] if "redis" in name else asked)
-            side.settle()
+            side.check_nothing_refused()
             if number:
                 times[name].append(taken)
     return times

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from report import SMALL, Rounds
-from rivals import Limits, Ours, tag
+from limiters import Limits, Ours, tag
 
 TAGS = 10_000 if SMALL else 1_000_000
 LIMIT = "100/day"
@@ -33,12 +33,12 @@ def _child(side: str) -> None:
         ours = Ours(LIMIT)
         for number in range(TAGS):
             ours.throttle.allow(tag(number))
-        ours.settle()
+        ours.check_nothing_refused()
     else:
         limits = Limits(LIMIT)
         for number in range(TAGS):
             limits.limiter.hit(limits.item, tag(number))
-        limits.settle()
+        limits.check_nothing_refused()
     print((_bytes() - before) / TAGS)
 
 

@@ -22,7 +22,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from report import SMALL, Rounds
-from rivals import redis
+from limiters import redis
 
 HERE = Path(__file__).parent
 WORKERS = 2

@@ -20,7 +20,7 @@ def keys(count: int, requests: int) -> list[int]:
     return [dice.randrange(count) for _ in range(requests)]
 
 
-def ask(port: int, chosen: Iterable[int]) -> None:
+def request_all(port: int, chosen: Iterable[int]) -> None:
     """Make a request for each key; all of them must be answered by 200."""
     listed = list(chosen)
     with socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as connection:
@@ -31,7 +31,7 @@ def ask(port: int, chosen: Iterable[int]) -> None:
             _receive(connection, len(batch))
 
 
-def again(port: int, chosen: Iterable[int]) -> int:
+def count_passed(port: int, chosen: Iterable[int]) -> int:
     """Make a request for each key; give how many were answered by 200."""
     listed, passed = list(chosen), 0
     with socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as connection:
@@ -67,7 +67,7 @@ def wait(port: int, server: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + SECONDS
     while True:
         try:
-            return ask(port, [0])
+            return request_all(port, [0])
         except OSError:
             if server.poll() is not None or time.monotonic() > end:
                 raise SystemExit(f"no server: {server.args!r}") from None

@@ -13,7 +13,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from client import ask, free_port, keys, wait
+from client import free_port, keys, request_all, wait
 from kinds import MODULES, SMALL, Kind
 
 FEW, MANY = (10, 30) if SMALL else (100, 2100)
@@ -34,7 +34,7 @@ def _collected(kind: Kind, requests: int) -> int:
         folder, port = Path(name), free_port()
         folder.chmod(0o777)
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out.%p"]
-        command += kind.command(folder, port, alone=True)
+        command += kind.command(folder, port, single_process=True)
         environment = {**os.environ, "LD_LIBRARY_PATH": f"{MODULES}/lib"}
         with (folder / "log").open("w+") as log:
             server = subprocess.Popen(
@@ -43,8 +43,8 @@ def _collected(kind: Kind, requests: int) -> int:
             try:
                 wait(port, server)
                 if kind.keys > 1:
-                    ask(port, range(kind.keys))
-                ask(port, keys(kind.keys, requests))
+                    request_all(port, range(kind.keys))
+                request_all(port, keys(kind.keys, requests))
             finally:
                 _end(server)
             log.seek(0)

@@ -86,7 +86,7 @@ class Kind:
         folder: Path,
         port: int,
         *,
-        alone: bool,
+        single_process: bool,
         zone: str = "z:32m",
         rate: str = f"{RATE}r/s",
     ) -> list[str]:
@@ -94,12 +94,12 @@ class Kind:
         (folder / "file.txt").write_text("x" * 1000 + "\n")
         path = folder / "server.conf"
         if self.server == "nginx":
-            path.write_text(self._nginx(folder, port, "off" if alone else "on", zone, rate))
+            path.write_text(self._nginx(folder, port, "off" if single_process else "on", zone, rate))
             program = shutil.which("nginx") or "/usr/sbin/nginx"
             return [program, "-p", str(folder), "-e", f"{folder}/error.log", "-c", str(path)]
         path.write_text(self._apache(folder, port))
         program = shutil.which("apache2") or "/usr/sbin/apache2"
-        return [program, "-f", str(path), "-X" if alone else "-DFOREGROUND"]
+        return [program, "-f", str(path), "-X" if single_process else "-DFOREGROUND"]
 
     def _nginx(self, folder: Path, port: int, master: str, name: str, rate: str) -> str:
         load = zone = use = ""

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from client import again, free_port, wait
+from client import count_passed, free_port, wait
 from kinds import MODULES, Kind
 
 # What a key of limit_req takes, by its documentation; the rest is for nginx's own.
@@ -25,12 +25,12 @@ def memory(kind: Kind) -> tuple[float, int]:
         folder, port = Path(name), free_port()
         folder.chmod(0o777)
         size = int(kind.keys * LIMIT_REQ_BYTES * SPARE)
-        command = kind.command(folder, port, alone=False, zone=f"z:{size}", rate="1r/d")
+        command = kind.command(folder, port, single_process=False, zone=f"z:{size}", rate="1r/d")
         environment = {**os.environ, "LD_LIBRARY_PATH": f"{MODULES}/lib"}
         server = subprocess.Popen(command, env=environment, cwd=folder, start_new_session=True)
         try:
             wait(port, server)
-            first, second = (again(port, range(1, kind.keys)) for _ in range(2))
+            first, second = (count_passed(port, range(1, kind.keys)) for _ in range(2))
         finally:
             server.terminate()
             server.wait(60)

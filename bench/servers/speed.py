@@ -25,7 +25,7 @@ def speed(kind: Kind) -> tuple[float, float]:
     with tempfile.TemporaryDirectory(prefix="dthrottle-bench-") as name:
         folder, port = Path(name), free_port()
         folder.chmod(0o777)
-        command = kind.command(folder, port, alone=False)
+        command = kind.command(folder, port, single_process=False)
         environment = {**os.environ, "LD_LIBRARY_PATH": f"{MODULES}/lib"}
         server = subprocess.Popen(command, env=environment, cwd=folder, start_new_session=True)
         try:

@@ -14,7 +14,7 @@ use dthrottle::internals::cluster::wire::{
 use dthrottle::internals::cluster::{Counter, Engine, Origin, Output, PeerAddr, Settings};
 use dthrottle::{ClusterConfig, Rule, Throttle};
 
-use crate::rivals::{Done, fill, median, table_for, time};
+use crate::limiters::{Result, fill, median, table_for, time};
 use crate::rounds;
 use crate::size::{is_small, sized};
 use crate::tags::{Spread, stream};
@@ -32,7 +32,7 @@ fn keys() -> Keys {
 }
 
 /// Entries a second that are written into reports and sealed.
-pub(crate) fn encode() -> Done<f64> {
+pub(crate) fn encode() -> Result<f64> {
     let keys = keys();
     let section = Section { rule: 7, quantum: 1, age_us: 10_000 };
     let entries: Vec<ReportEntry> = (0..u64::from(tags()))
@@ -77,7 +77,7 @@ fn address(node: usize) -> PeerAddr {
 }
 
 impl Pair {
-    fn new() -> Done<Pair> {
+    fn new() -> Result<Pair> {
         let throttle = || {
             Throttle::builder()
                 .rule(Rule::per_second(1).burst(10_000))
@@ -140,7 +140,7 @@ impl Pair {
     }
 
     /// The first node's reports of one hit for every tag.
-    fn reports(&mut self) -> Done<Vec<Vec<u8>>> {
+    fn reports(&mut self) -> Result<Vec<Vec<u8>>> {
         fill(tags(), |tag| self.throttles[0].allow(tag).unwrap_or(false))?;
         let mut reports = Vec::new();
         for _ in 0..50 {
@@ -159,7 +159,7 @@ impl Pair {
 
 /// Entries a second that are decrypted, checked and charged into a table of a million buckets, and
 /// bytes of an entry on the wire.
-pub(crate) fn apply() -> Done<(f64, f64)> {
+pub(crate) fn apply() -> Result<(f64, f64)> {
     let mut pair = Pair::new()?;
     let (mut rates, mut bytes_per_entry) = (Vec::new(), 0.0);
     for round in 0..=rounds() {
@@ -186,7 +186,7 @@ pub(crate) fn apply() -> Done<(f64, f64)> {
 }
 
 /// How many times longer a check takes while a million entries a second arrive.
-pub(crate) fn slowdown() -> Done<f64> {
+pub(crate) fn slowdown() -> Result<f64> {
     let mut pair = Pair::new()?;
     // Each report counts once, so there must be enough of them for all rounds.
     let mut reports = Vec::new();
@@ -234,13 +234,13 @@ pub(crate) fn slowdown() -> Done<f64> {
 }
 
 /// The share of a core that a node of an idle cluster takes.
-pub(crate) fn idle() -> Done<f64> {
+pub(crate) fn idle() -> Result<f64> {
     const NODES: usize = 3;
     let seconds = sized(5, 1);
     let sockets: Vec<UdpSocket> =
         (0..NODES).map(|_| UdpSocket::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
     let addresses: Vec<String> =
-        sockets.iter().map(|socket| Ok(socket.local_addr()?.to_string())).collect::<Done<_>>()?;
+        sockets.iter().map(|socket| Ok(socket.local_addr()?.to_string())).collect::<Result<_>>()?;
     drop(sockets);
     let node = |own: &String| {
         let cluster = ClusterConfig::new("bench").listen(own);
@@ -269,10 +269,10 @@ pub(crate) fn idle() -> Done<f64> {
 }
 
 /// Of this process, by the system's account.
-fn cpu_seconds() -> Done<f64> {
+fn cpu_seconds() -> Result<f64> {
     const TICKS: f64 = 100.0;
     let stat = fs::read_to_string("/proc/self/stat")?;
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-    let ticks = |at: usize| -> Done<f64> { Ok(fields.get(at).ok_or("no times")?.parse()?) };
+    let ticks = |at: usize| -> Result<f64> { Ok(fields.get(at).ok_or("no times")?.parse()?) };
     Ok((ticks(11)? + ticks(12)?) / TICKS)
 }

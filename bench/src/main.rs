@@ -1,23 +1,23 @@
 //! dthrottle side by side with the `governor` crate: whole decisions, hashing and clock included,
 //! in one run, alternating, medians. Then what there is no rival for, and the other languages.
 //! Prints a table and writes `bench/out/core.json` and `bench/out/cluster.json`. Arguments name
-//! single parts: alone, together, inside, borders, cluster. See `size.rs` for the small form.
+//! single parts: single_thread, two_workers, table_ops, ffi_overhead, cluster. See `size.rs` for the small form.
 //!
 //! Times on a busy machine mean little; the ratio of two that were taken in turns means more.
 #![forbid(unsafe_code)]
 
-mod alone;
-mod borders;
+mod single_thread;
+mod ffi_overhead;
 mod cluster;
-mod inside;
-mod rivals;
+mod table_ops;
+mod limiters;
 mod size;
 mod tags;
-mod together;
+mod two_workers;
 
 use std::env;
 
-use rivals::Done;
+use limiters::Result;
 use serde_json::{Map, Value, json};
 use size::{sized, write};
 use tags::Spread;
@@ -38,36 +38,36 @@ pub(crate) fn tags(full: u32) -> u32 {
 }
 
 /// How to run the same from other languages: name, program, arguments.
-const BORDERS: [(&str, &str, &[&str]); 3] = [
+const LANGUAGES: [(&str, &str, &[&str]); 3] = [
     ("c", "target/bench/c_hot", &[]),
     ("python", ".venv/bin/python", &["bench/python_hot.py"]),
     ("node", "node", &["bench/node_hot.js"]),
 ];
 
-fn main() -> Done<()> {
+fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     if let [child, dir, tags] = arguments.as_slice()
-        && child == together::CHILD
+        && child == two_workers::CHILD
     {
-        return together::child(dir, tags);
+        return two_workers::child(dir, tags);
     }
     // Parts by name, or all of them.
     let wanted = |part: &str| arguments.is_empty() || arguments.iter().any(|name| name == part);
     let mut report = Map::new();
     println!("whole decisions, medians of {} rounds of {}\n", rounds(), checks());
-    if wanted("alone") {
-        let (ratios, figures) = one_thread()?;
+    if wanted("single_thread") {
+        let (ratios, figures) = single_thread()?;
         report.insert("ratios".into(), ratios);
         report.insert("figures".into(), figures);
     }
-    if wanted("together") {
-        two_at_once()?;
+    if wanted("two_workers") {
+        two_workers()?;
     }
-    if wanted("inside") {
-        inside(&mut report)?;
+    if wanted("table_ops") {
+        table_ops(&mut report)?;
     }
-    if wanted("borders") {
-        borders(&mut report)?;
+    if wanted("ffi_overhead") {
+        ffi_overhead(&mut report)?;
     }
     if wanted("cluster") {
         write("cluster.json", &exchange()?)?;
@@ -78,7 +78,7 @@ fn main() -> Done<()> {
     write("core.json", &Value::from(report))
 }
 
-fn exchange() -> Done<Value> {
+fn exchange() -> Result<Value> {
     let encoded = cluster::encode()?;
     println!("\n{:<28} {:>7.1} million entries/s", "reports written, sealed", encoded / 1e6);
     let (applied, bytes) = cluster::apply()?;
@@ -98,7 +98,7 @@ fn exchange() -> Done<Value> {
 }
 
 /// The ratio of each case, and its nanoseconds.
-fn one_thread() -> Done<(Value, Value)> {
+fn single_thread() -> Result<(Value, Value)> {
     println!("{:<28} {:>10} {:>10} {:>7}", "one thread, tags", "governor", "dthrottle", "ratio");
     let (mut ratios, mut figures) = (Map::new(), Map::new());
     for (name, tags, spread) in [
@@ -108,7 +108,7 @@ fn one_thread() -> Done<(Value, Value)> {
         ("zipf_1m", 1_000_000, Spread::Zipf),
         ("uniform_10m", 10_000_000, Spread::Uniform),
     ] {
-        let (theirs, ours) = alone::compare(crate::tags(tags), spread)?;
+        let (theirs, ours) = single_thread::compare(crate::tags(tags), spread)?;
         let ratio = theirs / ours;
         println!("{name:<28} {theirs:>7.0} ns {ours:>7.0} ns {ratio:>6.2}x");
         ratios.insert(name.into(), rounded(ratio));
@@ -118,26 +118,26 @@ fn one_thread() -> Done<(Value, Value)> {
     Ok((Value::from(ratios), Value::from(figures)))
 }
 
-fn two_at_once() -> Done<()> {
+fn two_workers() -> Result<()> {
     println!("\n{:<28} {:>10} {:>10} {:>10}", "two at once", "governor", "threads", "processes");
     for (name, tags) in [("hot", 1), ("uniform_1m", 1_000_000)] {
-        let together::Times { governor_threads, threads, processes } =
-            together::compare(crate::tags(tags))?;
+        let two_workers::Times { governor_threads, threads, processes } =
+            two_workers::compare(crate::tags(tags))?;
         println!("{name:<28} {governor_threads:>7.0} ns {threads:>7.0} ns {processes:>7.0} ns");
     }
     println!();
     Ok(())
 }
 
-fn inside(report: &mut Map<String, Value>) -> Done<()> {
-    let bytes = inside::bytes_per_tag()?;
+fn table_ops(report: &mut Map<String, Value>) -> Result<()> {
+    let bytes = table_ops::bytes_per_tag()?;
     println!("{:<28} {bytes:>10.2}", "bytes a tag");
     report.insert("bytes_per_tag".into(), rounded(bytes));
-    let (single, batch) = inside::batch()?;
+    let (single, batch) = table_ops::batch()?;
     let ratio = batch / single;
     println!("{:<28} {batch:>7.0} ns, one by one {single:.0} ns", "64 at once, 10m tags");
     report.insert("batch_ratio".into(), rounded(ratio));
-    let (applied, drained) = inside::exchange()?;
+    let (applied, drained) = table_ops::exchange()?;
     println!("{:<28} {:>7.1} million/s", "peers' entries applied", applied / 1e6);
     println!("{:<28} {:>7.1} million/s", "own entries drained", drained / 1e6);
     report.insert("apply_per_s".into(), json!(applied.round()));
@@ -145,9 +145,9 @@ fn inside(report: &mut Map<String, Value>) -> Done<()> {
     Ok(())
 }
 
-fn borders(report: &mut Map<String, Value>) -> Done<()> {
-    for (name, program, arguments) in BORDERS {
-        let (ns, ratio) = borders::compare(program, arguments)?;
+fn ffi_overhead(report: &mut Map<String, Value>) -> Result<()> {
+    for (name, program, arguments) in LANGUAGES {
+        let (ns, ratio) = ffi_overhead::compare(program, arguments)?;
         println!("{:<28} {ns:>7.0} ns {ratio:>6.2} times Rust", format!("hot, from {name}"));
         report.insert(format!("{name}_ratio"), rounded(ratio));
     }

@@ -1,11 +1,11 @@
 //! One thread: governor and dthrottle in turns over the same stream of tags.
 
-use crate::rivals::{Done, dthrottle, fill, governor, median, table_for, time};
+use crate::limiters::{Result, dthrottle, fill, governor, median, table_for, time};
 use crate::tags::{Spread, stream};
 use crate::{checks, rounds};
 
 /// Nanoseconds a check, there and here.
-pub(crate) fn compare(tags: u32, spread: Spread) -> Done<(f64, f64)> {
+pub(crate) fn compare(tags: u32, spread: Spread) -> Result<(f64, f64)> {
     let governor = governor()?;
     let throttle = dthrottle(table_for(tags))?;
     fill(tags, |tag| governor.check_key(tag).is_ok())?;

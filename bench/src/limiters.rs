@@ -14,15 +14,15 @@ const RATE: u32 = 1_000_000;
 const BURST: u32 = 100_000_000;
 
 pub(crate) type Governor = DefaultKeyedRateLimiter<String>;
-pub(crate) type Done<T> = Result<T, Box<dyn Error>>;
+pub(crate) type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
-pub(crate) fn governor() -> Done<Governor> {
+pub(crate) fn governor() -> Result<Governor> {
     let rate = NonZeroU32::new(RATE).ok_or("a rate above zero")?;
     let burst = NonZeroU32::new(BURST).ok_or("a burst above zero")?;
     Ok(RateLimiter::keyed(Quota::per_second(rate).allow_burst(burst)))
 }
 
-pub(crate) fn dthrottle(table: TableConfig) -> Done<Throttle> {
+pub(crate) fn dthrottle(table: TableConfig) -> Result<Throttle> {
     let rule = Rule::per_second(RATE.into()).burst(BURST.into());
     Ok(Throttle::builder().rule(rule).table(table).build()?)
 }
@@ -33,13 +33,13 @@ pub(crate) fn table_for(tags: u32) -> TableConfig {
 }
 
 /// Every tag once, so that all are known.
-pub(crate) fn fill(tags: u32, mut check: impl FnMut(&String) -> bool) -> Done<()> {
+pub(crate) fn fill(tags: u32, mut check: impl FnMut(&String) -> bool) -> Result<()> {
     let admitted = (0..tags).filter(|number| check(&tag(*number))).count();
     all_admitted(admitted, tags as usize)
 }
 
 /// Nanoseconds a check. All must be admitted: else another path is measured.
-pub(crate) fn time(tags: &[String], mut check: impl FnMut(&String) -> bool) -> Done<f64> {
+pub(crate) fn time(tags: &[String], mut check: impl FnMut(&String) -> bool) -> Result<f64> {
     let start = Instant::now();
     let admitted = tags.iter().filter(|tag| check(tag)).count();
     let ns = start.elapsed().as_nanos() as f64;
@@ -47,7 +47,7 @@ pub(crate) fn time(tags: &[String], mut check: impl FnMut(&String) -> bool) -> D
     Ok(ns / tags.len() as f64)
 }
 
-fn all_admitted(admitted: usize, asked: usize) -> Done<()> {
+fn all_admitted(admitted: usize, asked: usize) -> Result<()> {
     match admitted == asked {
         true => Ok(()),
         false => Err(format!("only {admitted} of {asked} were admitted").into()),

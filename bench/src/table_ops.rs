@@ -6,14 +6,14 @@ use dthrottle::internals;
 use dthrottle::internals::access::{DrainedEntry, PeerEntry};
 use dthrottle::{Rule, Throttle};
 
-use crate::rivals::{Done, dthrottle, fill, median, table_for, time};
+use crate::limiters::{Result, dthrottle, fill, median, table_for, time};
 use crate::tags::{Spread, stream};
 use crate::{checks, rounds, tags};
 
 const BATCH: usize = 64;
 
 /// Nanoseconds a check: one by one, and 64 at a time.
-pub(crate) fn batch() -> Done<(f64, f64)> {
+pub(crate) fn batch() -> Result<(f64, f64)> {
     let count = tags(10_000_000);
     let throttle = dthrottle(table_for(count))?;
     fill(count, |tag| throttle.allow(tag).unwrap_or(false))?;
@@ -37,7 +37,7 @@ pub(crate) fn batch() -> Done<(f64, f64)> {
 }
 
 /// Entries a second: peers' applied, and own drained.
-pub(crate) fn exchange() -> Done<(f64, f64)> {
+pub(crate) fn exchange() -> Result<(f64, f64)> {
     let count = tags(1_000_000);
     // A burst of at most 65,536: every unit is a hit, and an entry of each tag is drained. Twice the
     // room, so that next to no bucket finds none.
@@ -82,7 +82,7 @@ pub(crate) fn exchange() -> Done<(f64, f64)> {
 }
 
 /// Bytes mapped for a tag when six tenths of the slots are in use.
-pub(crate) fn bytes_per_tag() -> Done<f64> {
+pub(crate) fn bytes_per_tag() -> Result<f64> {
     let throttle = dthrottle(table_for(1 << 20))?;
     let (bytes, slots) = internals::table_size(&throttle);
     Ok(bytes as f64 / (slots as f64 * 0.6))

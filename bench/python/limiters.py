@@ -50,7 +50,7 @@ class Ours:
             throttle.allow(tag)
         return (time.perf_counter_ns() - start) / len(tags)
 
-    def settle(self) -> None:
+    def check_nothing_refused(self) -> None:
         """See that nobody was refused."""
         if self.throttle.stats().refused:
             raise SystemExit("dthrottle refused some")
@@ -75,7 +75,7 @@ class Limits:
         self.last = tags[-1]
         return elapsed / len(tags)
 
-    def settle(self) -> None:
+    def check_nothing_refused(self) -> None:
         """See that nobody was refused, and wait for the thread that looks for old entries.
 
         It would go on in the other's time.

@@ -5,13 +5,13 @@
 
 use std::process::Command;
 
-use crate::rivals::{Done, dthrottle, median, table_for, time};
+use crate::limiters::{Result, dthrottle, median, table_for, time};
 use crate::size::sized;
 use crate::tags::{Spread, stream};
 use crate::{checks, rounds};
 
 /// Rust's nanoseconds and the ratio.
-pub(crate) fn compare(program: &str, arguments: &[&str]) -> Done<(f64, f64)> {
+pub(crate) fn compare(program: &str, arguments: &[&str]) -> Result<(f64, f64)> {
     let throttle = dthrottle(table_for(1))?;
     let stream = stream(1, Spread::Uniform, checks());
     let (mut ratios, mut times) = (Vec::new(), Vec::new());

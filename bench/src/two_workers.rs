@@ -7,7 +7,7 @@ use std::{env, fs, thread};
 
 use dthrottle::TableConfig;
 
-use crate::rivals::{Done, dthrottle, fill, governor, median, table_for, time};
+use crate::limiters::{Result, dthrottle, fill, governor, median, table_for, time};
 use crate::tags::{Spread, stream};
 use crate::{checks, rounds};
 
@@ -21,7 +21,7 @@ pub(crate) struct Times {
     pub(crate) processes: f64,
 }
 
-pub(crate) fn compare(tags: u32) -> Done<Times> {
+pub(crate) fn compare(tags: u32) -> Result<Times> {
     let governor = governor()?;
     let throttle = dthrottle(table_for(tags))?;
     fill(tags, |tag| governor.check_key(tag).is_ok())?;
@@ -37,7 +37,7 @@ pub(crate) fn compare(tags: u32) -> Done<Times> {
     Ok(Times { governor_threads: median(theirs), threads: median(ours), processes })
 }
 
-fn two_threads(stream: &[String], check: impl Fn(&String) -> bool + Sync) -> Done<f64> {
+fn two_threads(stream: &[String], check: impl Fn(&String) -> bool + Sync) -> Result<f64> {
     let barrier = Barrier::new(2);
     let run = || {
         barrier.wait();
@@ -52,7 +52,7 @@ fn two_threads(stream: &[String], check: impl Fn(&String) -> bool + Sync) -> Don
 }
 
 /// Children announce that they are ready, start together, and print a time a round.
-fn two_processes(tags: u32) -> Done<f64> {
+fn two_processes(tags: u32) -> Result<f64> {
     let dir = env::temp_dir().join(format!("dthrottle-bench-{}", std::process::id()));
     fs::create_dir_all(&dir)?;
     let start = || {
@@ -70,7 +70,7 @@ fn two_processes(tags: u32) -> Done<f64> {
     Ok(median(times?))
 }
 
-fn drive(children: &mut [Child; 2]) -> Done<Vec<f64>> {
+fn drive(children: &mut [Child; 2]) -> Result<Vec<f64>> {
     let mut lines = Vec::new();
     for child in children.iter_mut() {
         lines.push(BufReader::new(child.stdout.take().ok_or("no output")?).lines());
@@ -94,7 +94,7 @@ fn drive(children: &mut [Child; 2]) -> Done<Vec<f64>> {
 }
 
 /// What a child does.
-pub(crate) fn child(dir: &str, tags: &str) -> Done<()> {
+pub(crate) fn child(dir: &str, tags: &str) -> Result<()> {
     let tags: u32 = tags.parse()?;
     let table = TableConfig::named("bench").dir(dir).tags(tags.max(1 << 20).into());
     let throttle = dthrottle(table)?;
