@@ -1,8 +1,7 @@
 /*
- * Prints the nanoseconds of one dthrottle_allow() from C, on one hot tag.
- *
- * Median of seven rounds of a million calls, of ten thousand where BENCH_SMALL is set. Included: the call, the loop around it and the test of
- * its answer.
+ * Prints the nanoseconds of one dthrottle_allow() in C for one tag: the median of seven rounds of a
+ * million calls, or of ten thousand calls if BENCH_SMALL is set. This includes the loop and the test
+ * of the result.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -27,7 +26,7 @@ static int order(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* Nanoseconds a call. All must be admitted: a refusal is another path. */
+/* Returns nanoseconds per call. Exits if a call is refused, because that is another code path. */
 static double round_ns(const dthrottle_domain_t *domain, const char *tag, size_t len, int calls)
 {
     int admitted = 0;
@@ -36,7 +35,7 @@ static double round_ns(const dthrottle_domain_t *domain, const char *tag, size_t
         admitted += dthrottle_allow(domain, tag, len, 1) == 1;
     double time = now_ns() - start;
     if (admitted != calls) {
-        fprintf(stderr, "only %d of %d were admitted\n", admitted, calls);
+        fprintf(stderr, "only %d of %d checks were admitted\n", admitted, calls);
         exit(EXIT_FAILURE);
     }
     return time / calls;

@@ -1,6 +1,6 @@
 'use strict';
 
-// Prints the nanoseconds of one allow() on a hot tag: the median of some rounds.
+// Prints the nanoseconds of one allow() for one tag, the median of several rounds.
 
 const { Throttle } = require('../bindings-node');
 
@@ -16,7 +16,7 @@ function round() {
     if (throttle.allow('203.0.113.77')) admitted += 1;
   }
   const ns = Number(process.hrtime.bigint() - start) / CALLS;
-  if (admitted !== CALLS) throw new Error(`only ${admitted} of ${CALLS} were admitted`);
+  if (admitted !== CALLS) throw new Error(`only ${admitted} of ${CALLS} checks were admitted`);
   return ns;
 }
 

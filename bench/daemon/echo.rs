@@ -1,4 +1,4 @@
-//! The least that a server can do: sends back what it reads, by epoll, in one thread.
+//! An echo server with epoll in one thread, as the lower bound of a server's cost.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -22,18 +22,18 @@ pub(crate) fn serve(path: &Path) -> io::Result<()> {
         events.clear();
         epoll::wait(&poll, rustix::buffer::spare_capacity(&mut events), None)?;
         for event in &events {
-            let place = event.data.u64();
-            if place == LISTENER {
+            let id = event.data.u64();
+            if id == LISTENER {
                 let (stream, _) = listener.accept()?;
                 let data = EventData::new_u64(streams.len() as u64);
                 epoll::add(&poll, &stream, data, EventFlags::IN)?;
                 streams.push(Some(stream));
                 continue;
             }
-            let Some(stream) = &mut streams[place as usize] else { continue };
+            let Some(stream) = &mut streams[id as usize] else { continue };
             match stream.read(&mut buffer) {
                 Ok(count) if count > 0 => stream.write_all(&buffer[..count])?,
-                _ => streams[place as usize] = None,
+                _ => streams[id as usize] = None,
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The client: the same for all servers, but for what is sent.
+//! The client. It sends different commands to different servers, in the same way.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use crate::Result;
 use crate::size::sized;
 
 const CONNECTIONS: usize = 8;
-/// Batches of a round, over all connections; fewer where a server takes long for each.
+/// Batches per round over all connections. Slow servers get fewer.
 const BATCHES: usize = 4000;
 const SLOW_BATCHES: usize = 200;
 const SMALL_BATCHES: usize = 40;
@@ -18,16 +18,16 @@ const TRIPS: usize = 20_000;
 const SMALL_TRIPS: usize = 200;
 const TAGS: usize = 10_000;
 
-/// Batches of commands, and what an answer is known by.
+/// Batches of commands, and how to recognize the answers.
 pub(crate) struct Script {
     batches: Vec<Vec<u8>>,
-    /// Batches of a round.
+    /// Batches per round.
     count: usize,
     depth: usize,
-    /// The end of every answer, and how often it comes.
+    /// The bytes that end an answer, and how often an answer has them.
     end: &'static [u8],
     ends: usize,
-    /// What every answer must be, if that is known.
+    /// What every answer must be, if all are equal.
     good: Option<&'static [u8]>,
 }
 
@@ -58,7 +58,7 @@ impl Script {
         let mut number = 0;
         let mut batch = || {
             let commands = (0..depth).map(|_| {
-                // A step without a common factor: all tags, in no order that helps a cache.
+                // A step that is coprime to TAGS visits all tags, in an order that defeats caches.
                 number = (number + 7919) % TAGS;
                 make(&tag(number))
             });
@@ -68,7 +68,7 @@ impl Script {
         Script { batches, count: sized(BATCHES, SMALL_BATCHES), depth, end, ends, good: None }
     }
 
-    /// Reads the answers of a batch.
+    /// Reads the answers to a batch.
     fn read(&self, stream: &mut UnixStream, buffer: &mut [u8]) -> Result<()> {
         let mut missing = self.depth * self.ends;
         let mut filled = 0;
@@ -84,14 +84,14 @@ impl Script {
         if let Some(good) = self.good
             && buffer[..filled].chunks(good.len()).any(|answer| answer != good)
         {
-            // A refusal is another path, and may be faster.
-            return Err(format!("not all was allowed: {:?}", buffer[..filled].get(..40)).into());
+            // A refusal takes another code path, which may be faster.
+            return Err(format!("a command was refused: {:?}", buffer[..filled].get(..40)).into());
         }
         Ok(())
     }
 }
 
-/// A command as Redis wants it.
+/// Encodes a command for Redis.
 fn resp(words: &[&str]) -> String {
     let mut out = format!("*{}\r\n", words.len());
     for word in words {
@@ -100,7 +100,7 @@ fn resp(words: &[&str]) -> String {
     out
 }
 
-/// Decisions per second with every connection's pipeline full.
+/// Returns decisions per second when the pipeline of every connection is full.
 pub(crate) fn pipelined(socket: &Path, script: &Script) -> Result<f64> {
     let streams = (0..CONNECTIONS).map(|_| UnixStream::connect(socket));
     let mut streams: Vec<UnixStream> = streams.collect::<Result<_, _>>()?;
@@ -121,7 +121,7 @@ pub(crate) fn pipelined(socket: &Path, script: &Script) -> Result<f64> {
     Ok((script.count * script.depth) as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Seconds of one round trip, the median; the client is on the first core.
+/// Returns the median seconds of a round trip. The client runs on the first core.
 pub(crate) fn round_trip(socket: &Path, script: &Script) -> Result<f64> {
     let mut cores = rustix::thread::CpuSet::new();
     cores.set(0);

@@ -1,10 +1,9 @@
-//! dthrottled beside a local Redis and a bare epoll echo, all on Unix sockets, asked by one client
-//! thread in turns: medians. Prints a table and writes `bench/out/daemon.json`. Run by
-//! `make bench-daemon`; with the argument `echo` and a path this program is the echo.
+//! Compares dthrottled with a local Redis and with an echo server. All listen on Unix sockets, and one
+//! client thread measures them alternately; results are medians. `make bench-daemon` prints a table
+//! and writes `bench/out/daemon.json`. With the arguments `echo PATH`, this program is the echo server.
 //!
-//! Placement: with pipelining client and server are free to use both cores. For a round trip both
-//! are bound to one core: a wake-up across cores costs many times one on the same core, and is
-//! given beside it.
+//! With pipelining, client and server may use both cores. For round trips, both are bound to one core,
+//! because a wake-up on another core costs many times more; that is measured separately.
 #![forbid(unsafe_code)]
 
 mod echo;
@@ -25,7 +24,7 @@ use size::sized;
 
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
-/// Lines that are under way on a connection.
+/// The number of pipelined commands on a connection.
 const DEPTH: usize = 256;
 
 fn main() -> Result<()> {
@@ -54,8 +53,8 @@ fn measure(dir: &Path) -> Result<Value> {
     let same = trips(dir, true)?;
     let apart = trips(dir, false)?;
     println!("\n{:<34} {:>9} {:>9}", "round trip, median", "one core", "two cores");
-    for (place, name) in ["dthrottled", "Redis, INCR"].into_iter().enumerate() {
-        println!("{name:<34} {:>6.1} us {:>6.1} us", same[place] * 1e6, apart[place] * 1e6);
+    for (i, name) in ["dthrottled", "Redis, INCR"].into_iter().enumerate() {
+        println!("{name:<34} {:>6.1} us {:>6.1} us", same[i] * 1e6, apart[i] * 1e6);
     }
     let connection = memory::of_a_connection(dir)?;
     let (table, process) = memory::of_many_tags(dir)?;
@@ -81,7 +80,7 @@ fn measure(dir: &Path) -> Result<Value> {
     }))
 }
 
-/// Decisions per second: ours, a GCRA script, INCR, an echo.
+/// Returns decisions per second of dthrottled, a GCRA script, INCR, and the echo server.
 fn throughput(dir: &Path) -> Result<[f64; 4]> {
     let daemon = Server::daemon(dir, None)?;
     let redis = Server::redis(dir, None)?;
@@ -94,14 +93,14 @@ fn throughput(dir: &Path) -> Result<[f64; 4]> {
     ];
     let mut rates: [Vec<f64>; 4] = Default::default();
     for _ in 0..sized(5, 1) {
-        for (place, (server, script)) in scripts.iter().enumerate() {
-            rates[place].push(pipelined(&server.socket, script)?);
+        for (i, (server, script)) in scripts.iter().enumerate() {
+            rates[i].push(pipelined(&server.socket, script)?);
         }
     }
     Ok(rates.map(median))
 }
 
-/// Seconds of a round trip: ours, INCR.
+/// Returns seconds per round trip of dthrottled and of INCR.
 fn trips(dir: &Path, same_core: bool) -> Result<[f64; 2]> {
     let core = usize::from(!same_core);
     let daemon = Server::daemon(dir, Some(core))?;

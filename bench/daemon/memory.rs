@@ -1,4 +1,4 @@
-//! What connections and tags cost.
+//! Measures the memory of connections and tags.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,30 +12,31 @@ use crate::size::sized;
 
 const BATCH: usize = 1000;
 
-/// Bytes of the daemon for each idle connection that has asked before.
+/// Returns the daemon's bytes per idle connection, after one command on each.
 pub(crate) fn of_a_connection(dir: &Path) -> Result<u64> {
     let count = sized(2000, 50);
     let daemon = Server::daemon(dir, None)?;
-    let ask = |stream: &mut UnixStream| -> Result<()> {
+    let request = |stream: &mut UnixStream| -> Result<()> {
         stream.write_all(b"x\n")?;
         Ok(stream.read_exact(&mut [0; 3])?)
     };
-    // All its threads have what they need.
+    // Let all threads allocate their buffers first.
     for _ in 0..16 {
-        ask(&mut UnixStream::connect(&daemon.socket)?)?;
+        request(&mut UnixStream::connect(&daemon.socket)?)?;
     }
     let before = daemon.memory("smaps_rollup", "Private_Dirty:")?;
     let mut streams = Vec::new();
     for _ in 0..count {
         let mut stream = UnixStream::connect(&daemon.socket)?;
-        ask(&mut stream)?;
+        request(&mut stream)?;
         streams.push(stream);
     }
     let after = daemon.memory("smaps_rollup", "Private_Dirty:")?;
     Ok(after.saturating_sub(before) / count as u64)
 }
 
-/// Bytes of the table and of the daemon besides, with ten million tags in it, or fewer in the small form.
+/// Returns the bytes of the table and of the process besides it, with ten million tags (10,000 in a
+/// short run).
 pub(crate) fn of_many_tags(dir: &Path) -> Result<(u64, u64)> {
     let count = sized(10_000_000, 10_000);
     let dir = dir.join("many");

@@ -1,4 +1,4 @@
-//! The servers, each started for the measurement and ended with it.
+//! The servers. Each is started for a measurement and killed when it is dropped.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -11,7 +11,7 @@ use crate::{Result, echo};
 
 const DAEMON: &str = "target/release/dthrottled";
 
-/// What people use instead of redis-cell: one key, one number, the same arithmetic.
+/// GCRA as a Redis script, which stores one number per key, as redis-cell does.
 const GCRA: &str = "local now = redis.call('TIME'); now = now[1] * 1e6 + now[2] \
     local rate, burst, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]) \
     local interval = 1e6 / rate \
@@ -26,12 +26,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A daemon that allows everything, on a core or on all.
+    /// Starts a daemon that allows every check. `core` is the core to bind it to.
     pub(crate) fn daemon(dir: &Path, core: Option<usize>) -> Result<Server> {
         Server::daemon_with(dir, "rate = \"1000000/s\"\nburst = 1000000000", "", core)
     }
 
-    /// With this rule, and further keys of the table.
+    /// Starts a daemon with this rule and with more keys for `[table]`.
     pub(crate) fn daemon_with(
         dir: &Path,
         rule: &str,
@@ -46,14 +46,14 @@ impl Server {
             socket.display()
         );
         fs::write(&config, text)?;
-        let mut command = on(core, DAEMON);
+        let mut command = command_on(core, DAEMON);
         command.arg("--config").arg(config).args(["--log-level", "warn"]);
         Server::start(command, socket)
     }
 
     pub(crate) fn redis(dir: &Path, core: Option<usize>) -> Result<Server> {
         let socket = dir.join("redis");
-        let mut command = on(core, "redis-server");
+        let mut command = command_on(core, "redis-server");
         command.args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]);
         command.arg(&socket).stdout(Stdio::null());
         Server::start(command, socket)
@@ -61,7 +61,7 @@ impl Server {
 
     pub(crate) fn echo(dir: &Path, core: Option<usize>) -> Result<Server> {
         let socket = dir.join("echo");
-        let mut command = on(core, &env::current_exe()?.display().to_string());
+        let mut command = command_on(core, &env::current_exe()?.display().to_string());
         command.arg(echo::ARGUMENT).arg(&socket);
         Server::start(command, socket)
     }
@@ -79,7 +79,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Gives Redis the script; its name there.
+    /// Loads the script into Redis, and returns its hash.
     pub(crate) fn load_gcra(&self) -> Result<String> {
         let mut stream = UnixStream::connect(&self.socket)?;
         write!(stream, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n${}\r\n{GCRA}\r\n", GCRA.len())?;
@@ -91,7 +91,7 @@ impl Server {
         }
     }
 
-    /// A line of a file of the system about the process, in bytes.
+    /// Returns the value of a key in a file of /proc about the process, in bytes.
     pub(crate) fn memory(&self, file: &str, key: &str) -> Result<u64> {
         let text = fs::read_to_string(format!("/proc/{}/{file}", self.child.id()))?;
         let line = text.lines().find(|line| line.starts_with(key)).ok_or("no such figure")?;
@@ -106,8 +106,8 @@ impl Drop for Server {
     }
 }
 
-/// A program, bound to a core or free.
-fn on(core: Option<usize>, program: &str) -> Command {
+/// Returns the command for a program, which is bound to `core` if one is given.
+fn command_on(core: Option<usize>, program: &str) -> Command {
     match core {
         None => Command::new(program),
         Some(core) => {

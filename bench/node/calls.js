@@ -1,13 +1,13 @@
-// One call in a loop: dthrottle, express-rate-limit's memory store, rate-limiter-flexible in memory
-// and over Redis. In CPU time, which others on the machine disturb less; in turns; the least of all
-// rounds, since others only ever add to it. Every check is admitted: a refusal takes another path.
+// Measures one call in a loop: dthrottle, the memory store of express-rate-limit, and
+// rate-limiter-flexible in memory and with Redis. They run alternately. The figure is CPU time, which
+// other processes disturb less, and the minimum of all rounds, because disturbances only add to it.
+// All checks are admitted, because a refusal takes another code path.
 //
-// Each tag is a new string, as requests bring them: an address out of a header, a key that a user
-// sent, the address of a connection. That matters to those who keep a Map: the engine computes the
-// hash of a string when it first needs it, and compares its letters with those of the key. Where the
-// program asks with the same string again (a client without a proxy before it that keeps its
-// connection, or a tag that is a constant), it does neither. Both are measured: `ratios` is with new
-// strings, `kept` with one string for each tag, which is made and hashed once.
+// Each tag is a new string, as in requests: an address from a header, a key that a user sent, the
+// address of a connection. This matters for limiters with a Map, because V8 computes the hash of a new
+// string and compares its characters with the key. It does neither if the program uses the same string
+// object again (a constant tag, or a client that keeps its connection). Both are measured: `new`
+// creates a string for each check, and `kept` reuses one string per tag.
 'use strict';
 
 const { Throttle } = require('../../bindings-node');
@@ -15,10 +15,10 @@ const { MemoryStore } = require('express-rate-limit');
 const { RateLimiterMemory, RateLimiterRedis } = require('rate-limiter-flexible');
 const Redis = require('ioredis');
 
-/** @typedef {(tags: string[]) => Promise<number>} Batch Gives how many were admitted. */
-/** @typedef {{ batch: Batch, end: () => void }} Contender */
+/** @typedef {(tags: string[]) => Promise<number>} Batch Returns how many checks were admitted. */
+/** @typedef {{ batch: Batch, end: () => void }} Candidate */
 
-/** A little of everything, to see that it works: `make test-bench`. */
+/** Whether this is a short run, which only checks that the benchmark works. */
 const SMALL = Boolean(process.env.BENCH_SMALL);
 const ROUNDS = SMALL ? 1 : 5;
 const BATCH = SMALL ? 1_000 : 10_000;
@@ -37,13 +37,13 @@ function toTag(i) {
 }
 
 /**
- * Tags in an order that no cache foresees, each a new string that nobody has asked about before.
+ * Returns a function that returns random tags, each as a new string.
  * @param {number} tags
  */
 const fresh = (tags) => () => toTag(Math.floor(Math.random() * tags));
 
 /**
- * The same, of strings that are kept.
+ * Returns a function that returns random tags, always with the same string for a tag.
  * @param {number} tags
  */
 function kept(tags) {
@@ -52,9 +52,9 @@ function kept(tags) {
 }
 
 /**
- * Nanoseconds of CPU time for each call of a round. In batches: the strings are made just before, so
- * that they are as near as those of a request that was just read; and the engine compiles what is
- * called often, where it leaves a single long loop half compiled.
+ * Returns the nanoseconds of CPU time per call. Calls are in batches for two reasons: the strings are
+ * created just before, so that they are in the cache, as in a request that was just read; and V8
+ * optimizes functions that are called often, but not a single long loop.
  * @param {Batch} batch
  * @param {() => string} next
  * @param {number} calls
@@ -70,11 +70,11 @@ async function time(batch, next, calls) {
     const { user, system } = process.cpuUsage(start);
     spent += user + system;
   }
-  if (admitted !== calls) throw new Error(`only ${admitted} of ${calls} were admitted`);
+  if (admitted !== calls) throw new Error(`only ${admitted} of ${calls} checks were admitted`);
   return (spent * 1000) / calls;
 }
 
-/** A store or limiter as users get at its answer: by a promise. */
+/** Other limiters, which return promises. */
 const competitors = {
   erl() {
     const store = new MemoryStore();
@@ -93,7 +93,7 @@ const competitors = {
       for (let i = 0; i < BATCH; i += 1) if ((await limiter.consume(tags[i])).remainingPoints > 0) admitted += 1;
       return admitted;
     };
-    // Each tag has a timer, which keeps the process alive.
+    // The limiter has a timer for each tag, which keeps the process alive.
     return { batch, end() {} };
   },
 };
@@ -117,17 +117,17 @@ function ours(tags, method = 'allow') {
 }
 
 /**
- * Their nanoseconds and ours, taken in turns.
- * @param {Contender[]} all
+ * Returns the nanoseconds of all candidates, measured alternately.
+ * @param {Candidate[]} all
  * @param {() => string} next
- * @param {number} calls Of a round.
+ * @param {number} calls The number of calls in a round.
  */
 async function compare(all, next, calls) {
   const times = all.map(() => []);
   for (let i = 0; i <= ROUNDS; i += 1) {
     for (const [j, { batch }] of all.entries()) {
       const ns = await time(batch, next, calls);
-      if (i > 0) times[j].push(ns); // the first warms up
+      if (i > 0) times[j].push(ns); // the first round warms up
     }
   }
   for (const { end } of all) end();
@@ -141,7 +141,7 @@ async function overRedis(port) {
   const calls = SMALL ? 200 : 5_000;
   const times = [];
   for (let i = 0; i < ROUNDS; i += 1) {
-    // By the wall: what waits is the point. 64 at once, as a busy server has them.
+    // Wall-clock time, because waiting is what we measure. 64 calls at once, as in a busy server.
     const start = process.hrtime.bigint();
     let next = 0;
     await Promise.all(Array.from({ length: 64 }, async () => {
@@ -165,7 +165,7 @@ async function inMemory(strings) {
   const some = strings(sized(100_000));
   const [erlSome, checkSome] = await compare([competitors.erl(), ours(100_000, 'check')], some, sized(300_000));
   const many = strings(sized(1_000_000));
-  // rate-limiter-flexible has a timer for each tag: nobody else is measured beside a million of them.
+  // A million timers of rate-limiter-flexible would disturb the others, so it is measured last.
   const [erlMany, allowMany] = await compare([competitors.erl(), ours(1_000_000)], many, sized(1_000_000));
   const [rlfMany] = await compare([competitors.rlf()], many, sized(1_000_000));
   return { erlHot, rlfHot, allowHot, erlSome, checkSome, erlMany, rlfMany, allowMany };
@@ -177,7 +177,7 @@ async function main() {
   const figures = await inMemory(kind === 'kept' ? kept : fresh);
   if (kind !== 'kept') figures.redis = await overRedis(Number(port));
   console.log(JSON.stringify(figures));
-  process.exit(); // timers of rate-limiter-flexible
+  process.exit(); // rate-limiter-flexible still has timers
 }
 
 main();

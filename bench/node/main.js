@@ -1,5 +1,5 @@
-// dthrottle for Node side by side with what users would pick instead: `make bench-node`. Prints a
-// table and whether the targets are reached, and writes bench/out/node.json.
+// Compares dthrottle for Node with express-rate-limit and rate-limiter-flexible: `make bench-node`.
+// Prints a table and whether the targets are reached, and writes bench/out/node.json.
 'use strict';
 
 const { spawn, spawnSync } = require('node:child_process');
@@ -11,13 +11,13 @@ const readline = require('node:readline');
 
 const ROOT = join(__dirname, '../..');
 
-/** At least so much, or at most for express_cpu. */
+/** The minimum of each ratio; for express_cpu, the maximum. */
 const TARGETS = { erl_hot: 1.7, erl_1m: 5, rlf_hot: 6, rlf_1m: 7, rlf_redis: 100, check_100k: 1, memory: 6, express_cpu: 1.09 };
 
 /** @param {number} number */
 const rounded = (number) => Math.round(number * 1000) / 1000;
 
-/** Rivals are installed elsewhere. */
+/** The other limiters are installed in target/bench/node. */
 const environment = { ...process.env, NODE_PATH: join(ROOT, 'target/bench/node/node_modules') };
 
 /** @param {string[]} words */
@@ -27,7 +27,7 @@ function node(...words) {
   return JSON.parse(stdout);
 }
 
-/** Starts a Redis server that keeps nothing, and gives its port. */
+/** Starts a Redis server without persistence. */
 async function startRedis() {
   const socket = net.createServer().listen(0, '127.0.0.1');
   await once(socket, 'listening');
@@ -35,15 +35,15 @@ async function startRedis() {
   socket.close();
   const flags = ['--port', String(port), '--save', '', '--appendonly', 'no', '--bind', '127.0.0.1'];
   const child = spawn('redis-server', flags, { stdio: ['ignore', 'pipe', 'inherit'] });
-  for await (const said of readline.createInterface({ input: child.stdout })) if (said.includes('eady to accept')) break;
+  for await (const line of readline.createInterface({ input: child.stdout })) if (line.includes('eady to accept')) break;
   child.stdout.resume();
   return { port, pid: child.pid, stop: () => child.kill() };
 }
 
 /**
  * @typedef {object} Row
- * @property {keyof typeof TARGETS | null} name Of the ratio that has a target.
- * @property {string} [kept] Its name where strings are kept.
+ * @property {keyof typeof TARGETS | null} name The name of the ratio, if it has a target.
+ * @property {string} [kept] The name of the ratio with reused strings.
  * @property {string} text
  * @property {number} theirs
  * @property {number} ours
@@ -70,14 +70,14 @@ function callRows(redisPort) {
 }
 
 /**
- * The same calls with strings that are kept; see calls.js.
+ * The same calls with reused strings, see calls.js.
  * @returns {Row[]}
  */
 function keptRows() {
   const ns = node('--expose-gc', 'calls.js', 'kept');
   const row = (kept, text, theirs, ours) => ({ name: null, kept, text, theirs, ours, unit: 'ns' });
   return [
-    row('erl_hot', 'strings kept: allow, one tag: express-rate-limit', ns.erlHot, ns.allowHot),
+    row('erl_hot', 'strings reused: allow, one tag: express-rate-limit', ns.erlHot, ns.allowHot),
     row('rlf_hot', '  rate-limiter-flexible in memory', ns.rlfHot, ns.allowHot),
     row('erl_1m', '  a million tags: express-rate-limit', ns.erlMany, ns.allowMany),
     row('rlf_1m', '  a million tags: rate-limiter-flexible', ns.rlfMany, ns.allowMany),
@@ -95,7 +95,7 @@ function memoryRows() {
 const mean = (numbers) => numbers.reduce((sum, one) => sum + one, 0) / numbers.length;
 
 /**
- * The mean of the middle half: what disturbs a few does not count.
+ * Returns the interquartile mean, which ignores outliers.
  * @param {number[]} numbers
  */
 function middle(numbers) {
@@ -105,9 +105,9 @@ function middle(numbers) {
 }
 
 /**
- * How much more one takes than others, as a ratio: of each of these by itself, and by logarithms, so
- * that two that are equal come out as 1. Of the mean of two that are bare, which is above the middle
- * because rounds are slow more often than quick, everybody would seem to take less.
+ * Returns the ratio of one kind to its bases. The ratios are averaged as logarithms, so that the ratio
+ * of two equal kinds is 1. The mean of the bases would be too large as a denominator, because slow
+ * rounds are more frequent than fast ones.
  * @param {number[]} kind
  * @param {number[][]} bases
  */
@@ -116,16 +116,15 @@ function over(kind, bases) {
 }
 
 /**
- * The same by all that was taken, with whatever disturbed it.
+ * Returns the ratio of the means of all rounds, including outliers.
  * @param {number[]} kind
  * @param {number[][]} bases
  */
 const overAll = (kind, bases) => mean(kind) / mean(bases.map(mean));
 
 /**
- * The ratio of a start is the middle of its rounds', since what disturbs a round often disturbs those
- * beside it; that of all starts is their mean, with its standard error. That of the two that are bare
- * would be 1 without noise.
+ * The ratio of a start is the interquartile mean of its rounds. The result is the mean over all starts
+ * with its standard error. Without noise, the ratio of the two bare applications would be 1.
  * @param {{ port: number, pid: number | undefined }} redis
  * @returns {Row[]}
  */
@@ -142,14 +141,14 @@ function expressRows(redis) {
   return [
     row('express_cpu', 'CPU of a request to Express, over bare', near, 'ours'),
     row(null, '  all rounds, with all garbage collection', near, 'ours', ['bare', 'bare_2'], overAll),
-    row(null, '  with two fields that are always the same', near, 'fields'),
-    row(null, '  bare once more: the noise', near, 'bare_2', ['bare']),
+    row(null, '  with two constant header fields', near, 'fields'),
+    row(null, '  second bare application: the noise', near, 'bare_2', ['bare']),
     row(null, '  with express-rate-limit', far, 'erl'),
     row(null, '  with rate-limiter-flexible and Redis', far, 'rlf'),
   ];
 }
 
-/** Arguments name single parts (calls, kept, memory, express); then nothing is written. */
+/** Arguments select parts (calls, kept, memory, express); then no file is written. */
 async function main() {
   const parts = process.argv.slice(2);
   const wanted = (part) => parts.length === 0 || parts.includes(part);

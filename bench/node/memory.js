@@ -1,4 +1,4 @@
-// How much memory a million tags take: `node --expose-gc memory.js ours|erl`. Prints bytes a tag.
+// Measures the memory of a million tags: `node --expose-gc memory.js ours|erl`. Prints bytes per tag.
 'use strict';
 
 const TAGS = process.env.BENCH_SMALL ? 10_000 : 1_000_000;

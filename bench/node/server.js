@@ -1,4 +1,4 @@
-// Express applications in one process, bare or with a limiter, each on a port of its own:
+// Express applications in one process, bare or with a limiter, each on its own port:
 // `node server.js <port of Redis> <kind> ...`. Prints the ports, in the order of the kinds.
 'use strict';
 
@@ -23,8 +23,8 @@ const kinds = {
   },
   ours(app) {
     const { throttle } = require('../../bindings-node/web/express.js');
-    // As fast as one with a name, and nothing is left behind. What remains is another figure with
-    // nearly every request, so that its headers are made anew.
+    // A private table is as fast as a named one, and nothing has to be removed. The burst is so large
+    // that the remaining units differ in almost every response, so header values cannot be reused.
     app.use(throttle({ rate: '100/s', burst: 10_000_000, table: false }));
   },
   erl(app) {
@@ -43,7 +43,7 @@ const kinds = {
 };
 
 /**
- * Starts an application, and gives its port.
+ * Starts an application and returns its port.
  * @param {string} kind
  */
 async function start(kind) {
@@ -51,7 +51,7 @@ async function start(kind) {
   kinds[kind](app);
   app.get('/', (_request, response) => response.send('hello'));
   const server = app.listen(0, '127.0.0.1');
-  // The client keeps its connection while it asks others.
+  // The client keeps its connection while it uses the others.
   server.keepAliveTimeout = 600_000;
   await once(server, 'listening');
   return server.address().port;

@@ -1,22 +1,20 @@
-// CPU time of a request to Express: `node servers.js <port of Redis> <its process>`. Prints for each
-// group, and for each start of it, the microseconds of all rounds by kind of application.
+// Measures the CPU time of a request to Express: `node servers.js <port of Redis> <pid of Redis>`. Prints
+// the microseconds of all rounds by kind of application, for each group and each start.
 //
-// User and system time of all threads of the server; not of the client, and not of Redis. The
-// applications are asked in turns, one request at a time over a connection that is kept. The server has
-// a core for itself, and the client another: otherwise they pay for each other's caches. What is called
-// once a request is compiled late: the ratio falls until about the ten thousandth.
+// The figure is the user and system time of all threads of the server, without the client and Redis.
+// Requests go to the applications alternately, one at a time, over kept connections. The server and the
+// client run on different cores, so that they do not evict each other's caches. V8 optimizes the code of
+// a request late, so the ratio falls until about request 10,000.
 //
-// What makes the same program slower at one time than at another, and what is done about it:
-// - where a process has its memory and its compiled code: some percent, for as long as it lives. So all
-//   applications are in one process, where they share both; and that is started anew several times.
-// - who had the core before: one that follows itself finds its caches warm. So the order is drawn anew
-//   in every round.
-// - everybody else on the machine, who may slow a core by half, for about as long as some ten requests
-//   take. So applications are compared round by round, and rounds are short.
-// - garbage collection, which falls on whoever comes along. Rounds with much of it are left out
-//   of the ratio (main.js), where what an application adds to it does not show; so there is a row
-//   with all of it, too, which has far more noise.
-// Two are bare: what lies between these is noise.
+// Causes of noise, and what is done about them:
+// - The addresses of memory and compiled code make a process faster or slower by some percent. All
+//   applications are in one process, and this process is restarted several times.
+// - An application that runs twice in a row has warm caches. The order is random in every round.
+// - Other processes may slow a core by half for the duration of about ten requests. Applications are
+//   compared within a round, and rounds are short.
+// - Garbage collection happens during any request. The ratio ignores rounds with much of it (main.js),
+//   and with them the garbage that an application causes. So one row includes all rounds; it is noisy.
+// Two applications are bare. Their difference is noise.
 'use strict';
 
 const { spawn, spawnSync } = require('node:child_process');
@@ -27,19 +25,19 @@ const readline = require('node:readline');
 
 const SMALL = Boolean(process.env.BENCH_SMALL);
 
-/** What is measured side by side: first what is told apart by a few percent, then what is not. */
+/** The groups of applications: the first differ by a few percent, the second by more. */
 const GROUPS = [
   { kinds: ['bare', 'bare_2', 'ours', 'fields'], starts: SMALL ? 2 : 6, rounds: SMALL ? 4 : 400 },
   { kinds: ['bare', 'bare_2', 'erl', 'rlf'], starts: 2, rounds: SMALL ? 4 : 100 },
 ];
 const REQUESTS = 20;
-/** Rounds until the engine has compiled what is called often, and how many requests each has. */
+/** The number of warm-up rounds, and of requests in each, until V8 has optimized the code. */
 const WARM = SMALL ? 1 : 60;
 const WARM_REQUESTS = SMALL ? 5 : 250;
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n';
 
-/** The cores that this process may use. */
+/** Returns the cores that this process may use. */
 function cores() {
   const allowed = /Cpus_allowed_list:\s*(\S+)/.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0';
   return allowed.split(',').flatMap((range) => {
@@ -52,17 +50,17 @@ function cores() {
 class Client {
   #socket;
   #waiting = () => {};
-  #answer = '';
+  #response = '';
 
   /** @param {net.Socket} socket */
   constructor(socket) {
     this.#socket = socket.setNoDelay().setEncoding('latin1');
     socket.on('data', (text) => {
-      this.#answer += text;
-      if (this.#answer.endsWith('hello')) this.#waiting();
+      this.#response += text;
+      if (this.#response.endsWith('hello')) this.#waiting();
     });
     socket.on('end', () => {
-      throw new Error(`the server has closed the connection after: ${this.#answer}`);
+      throw new Error(`the server has closed the connection after: ${this.#response}`);
     });
   }
 
@@ -74,17 +72,17 @@ class Client {
   }
 
   /**
-   * Makes the requests of a round, one after the other.
+   * Sends the requests of a round, one after the other.
    * @param {number} requests
    */
-  async ask(requests) {
+  async request(requests) {
     for (let i = 0; i < requests; i += 1) {
-      this.#answer = '';
+      this.#response = '';
       await new Promise((resolve) => {
         this.#waiting = () => resolve(undefined);
         this.#socket.write(REQUEST);
       });
-      if (!this.#answer.startsWith('HTTP/1.1 200 ')) throw new Error(`not the answer: ${this.#answer}`);
+      if (!this.#response.startsWith('HTTP/1.1 200 ')) throw new Error(`unexpected response: ${this.#response}`);
     }
   }
 
@@ -94,8 +92,8 @@ class Client {
 }
 
 /**
- * The microseconds that all threads of a process have taken, when its main thread sleeps: until then
- * not all of its time is counted.
+ * Returns the CPU microseconds of all threads of a process. Waits until its main thread sleeps, because
+ * the kernel updates the time then.
  * @param {number | undefined} pid
  */
 function cpu(pid) {
@@ -109,7 +107,7 @@ function cpu(pid) {
 }
 
 /**
- * All in an order of chance.
+ * Returns the elements in random order.
  * @template T
  * @param {T[]} all
  */
@@ -123,7 +121,7 @@ function shuffled(all) {
 }
 
 /**
- * The microseconds of a request in each round of one start, by kind.
+ * Returns the microseconds per request of each round of one start, by kind.
  * @param {string[]} kinds
  * @param {number} rounds
  * @param {number} core
@@ -137,11 +135,11 @@ async function measure(kinds, rounds, core, redisPort) {
   const clients = await Promise.all(JSON.parse(ports).map((port) => Client.connect(port)));
   /** @type {number[][]} */
   const times = kinds.map(() => []);
-  for (let round = 0; round < WARM; round += 1) for (const client of clients) await client.ask(WARM_REQUESTS);
+  for (let round = 0; round < WARM; round += 1) for (const client of clients) await client.request(WARM_REQUESTS);
   for (let round = 0; round < rounds; round += 1) {
     for (const i of shuffled([...kinds.keys()])) {
       const before = cpu(child.pid);
-      await clients[i].ask(REQUESTS);
+      await clients[i].request(REQUESTS);
       times[i].push((cpu(child.pid) - before) / REQUESTS);
     }
   }

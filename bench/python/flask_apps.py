@@ -1,4 +1,4 @@
-"""A small Flask application: bare, with ours, with Flask-Limiter. Each server runs one of them."""
+"""A Flask application, bare, with dthrottle, or with Flask-Limiter. Each server runs one of them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from flask import Flask
 
-# High enough that nobody is refused.
+# High enough that no request is refused.
 LIMIT = "100000000/day"
 
 
 def make(kind: str) -> Any:
-    """Give an application of this kind."""
+    """Return an application of this kind."""
     app: Any = Flask("bench")
 
     def hello() -> str:

@@ -1,7 +1,7 @@
-"""Instructions of a request to the Flask application, without a server, as valgrind counts them.
+"""Counts the instructions per request of the Flask application with valgrind, without a server.
 
-They are the same in every run, however busy the machine is. The count of a short run is taken from
-that of a longer one, so that what happens once does not count.
+The count hardly varies between runs, even on a busy machine. The count of a short run is subtracted
+from the count of a longer one, so that the start of the program does not count.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from werkzeug.test import EnvironBuilder
 
 SHORT, LONG = (5, 15) if SMALL else (100, 600)
 KINDS = {"bare": "flask_bare_instructions", "ours": "flask_instructions"}
-# To start Flask in valgrind takes long: the small form starts it once.
+# Flask starts slowly in valgrind, so a short run starts it only once.
 SMALL_RUN = ("ours", LONG)
 
 
 def measure() -> Rounds:
-    """Give instructions a request."""
+    """Return instructions per request."""
     if SMALL:
         return {KINDS["ours"]: [_count(SMALL_RUN) / LONG]}
     runs = [(kind, requests) for kind in KINDS for requests in (SHORT, LONG)]
@@ -42,7 +42,7 @@ def _count(run: tuple[str, int]) -> int:
     with tempfile.TemporaryDirectory(prefix="dthrottle-bench-") as folder:
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out"]
         command += [sys.executable, str(Path(__file__).resolve()), kind, str(requests)]
-        # Strings hash the same in every run.
+        # Use the same hashes of strings in every run.
         environment = {**os.environ, "PYTHONHASHSEED": "0", "PWD": folder}
         done = subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -65,9 +65,9 @@ def _child(kind: str, requests: int) -> None:
             raise SystemExit(status)
 
     for _ in range(requests):
-        answer = app(dict(environ), start)
-        b"".join(answer)
-        answer.close()
+        response = app(dict(environ), start)
+        b"".join(response)
+        response.close()
 
 
 if __name__ == "__main__":

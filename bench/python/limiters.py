@@ -1,6 +1,6 @@
-"""Whole calls side by side, with the same limits, and the Redis that one of them needs.
+"""The limiters that are compared, with the same limits, and a Redis for one of them.
 
-All must be admitted: a refusal is another, shorter path.
+All checks must be admitted, because a refusal takes a shorter code path.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from dthrottle import Throttle
 
 
 def tag(number: int) -> str:
-    """Give a tag by its number, in the form of an address."""
+    """Return the tag with this number, which looks like an IPv4 address."""
     return f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
 
 
 def stream(tags: int, count: int, seed: int) -> list[str]:
-    """Give tags in random order, one after the other in memory.
+    """Return tags in random order, adjacent in memory.
 
-    A server has just read the tag from a request, and has it in the cache.
+    A server has just read the tag from a request, so the tag is in the cache.
     """
     if tags == 1:
         return [tag(0)] * count
@@ -43,7 +43,7 @@ class Ours:
         self.throttle = Throttle(limit)
 
     def time(self, tags: list[str]) -> float:
-        """Ask for all of them; nanoseconds a call, loop included."""
+        """Check all tags; return nanoseconds per call, including the loop."""
         throttle = self.throttle
         start = time.perf_counter_ns()
         for tag in tags:
@@ -51,9 +51,9 @@ class Ours:
         return (time.perf_counter_ns() - start) / len(tags)
 
     def check_nothing_refused(self) -> None:
-        """See that nobody was refused."""
+        """Exit if a check was refused."""
         if self.throttle.stats().refused:
-            raise SystemExit("dthrottle refused some")
+            raise SystemExit("dthrottle refused a check")
 
 
 class Limits:
@@ -66,7 +66,7 @@ class Limits:
         self.last = tag(0)
 
     def time(self, tags: list[str]) -> float:
-        """Ask for all of them; nanoseconds a call, loop included."""
+        """Check all tags; return nanoseconds per call, including the loop."""
         limiter, item = self.limiter, self.item
         start = time.perf_counter_ns()
         for tag in tags:
@@ -76,19 +76,19 @@ class Limits:
         return elapsed / len(tags)
 
     def check_nothing_refused(self) -> None:
-        """See that nobody was refused, and wait for the thread that looks for old entries.
+        """Exit if a check was refused. Wait for the thread that removes old entries.
 
-        It would go on in the other's time.
+        Otherwise it would run during the measurement of the other library.
         """
         if not self.limiter.test(self.item, self.last):
-            raise SystemExit("limits refused some")
+            raise SystemExit("limits refused a check")
         if isinstance(self.storage, MemoryStorage):
             self.storage.timer.join()
 
 
 @contextmanager
 def redis() -> Iterator[str]:
-    """Run a Redis without persistence, on TCP on the loopback, as most have it; give its URI."""
+    """Run a Redis without persistence on a loopback TCP port; yield its URI."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = int(listener.getsockname()[1])
     with tempfile.TemporaryDirectory(prefix="dthrottle-bench-") as folder:
@@ -104,7 +104,7 @@ def redis() -> Iterator[str]:
 
 
 def redis_storage(uri: str) -> Storage:
-    """Give the storage of `limits` there."""
+    """Return the storage of `limits` for this Redis."""
     return storage_from_string(uri)
 
 

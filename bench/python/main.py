@@ -1,9 +1,9 @@
-"""dthrottle side by side with what Python users would pick instead: `limits` and Flask-Limiter.
+"""Compares dthrottle with `limits` and Flask-Limiter.
 
-Prints a table and writes `bench/out/python.json`. Arguments name single parts: calls, memory, flask,
-instructions; then nothing is written.
+Prints a table and writes `bench/out/python.json`. Arguments select parts (calls, memory, flask,
+instructions); then no file is written.
 
-Times on a busy machine mean little; the ratio of two that were taken in turns means more.
+On a busy machine times vary. The ratio of two alternating measurements varies less.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ PARTS: dict[str, Callable[[], Rounds]] = {
 
 
 def main(wanted: list[str]) -> None:
-    """Measure the parts that are wanted, or all."""
+    """Measure the given parts, or all parts."""
     unknown = set(wanted) - set(PARTS)
     if unknown:
-        raise SystemExit(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
+        raise SystemExit(f"unknown parts {', '.join(unknown)}; known parts are {', '.join(PARTS)}")
     load = [round(part, 2) for part in os.getloadavg()]
     print(f"load average at the start {load[0]}, {os.cpu_count()} cores")
     rounds: Rounds = {}

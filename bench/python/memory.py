@@ -1,7 +1,7 @@
-"""Memory for a million tags, each side in a fresh process.
+"""Measures the memory for a million tags, with each library in a new process.
 
-What the process has grown by, from before the first object is made; not the tags, of which only one
-is there at a time. All of a shared table counts, touched or not.
+The figure is the growth of the process. It does not include the tags, because only one exists at a
+time. It includes the whole shared table, whether its pages are used or not.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from report import SMALL, Rounds
 from limiters import Limits, Ours, tag
+from report import SMALL, Rounds
 
 TAGS = 10_000 if SMALL else 1_000_000
 LIMIT = "100/day"
 
 
 def measure() -> Rounds:
-    """Give bytes a tag."""
+    """Return bytes per tag."""
     return {"tag_bytes": [_in_child("ours")], "limits_tag_bytes": [_in_child("limits")]}
 
 
@@ -43,7 +43,7 @@ def _child(side: str) -> None:
 
 
 def _bytes() -> int:
-    """Give what is private and resident, and the full size of what is shared."""
+    """Return the resident private memory plus the full size of shared mappings."""
     total = 0
     for line in Path("/proc/self/status").read_text().splitlines():
         name, _, value = line.partition(":")

@@ -1,4 +1,4 @@
-"""From what was measured to figures and ratios, and both as a table with what must be reached."""
+"""Computes figures and ratios from measurements, and prints them with their targets."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import statistics
 from typing import NamedTuple
 
 SMALL = bool(os.environ.get("BENCH_SMALL"))
-"""Whether only a little of each part is run, to see that it works: `make test-bench`."""
+"""Whether this is a short run of each part, which only checks that it works."""
 
 Rounds = dict[str, list[float]]
-"""What was measured, by name: a figure for each round."""
+"""The figures of each round, by name."""
 
 Figures = dict[str, float]
 
 
 class Line(NamedTuple):
-    """A ratio, and what it is of."""
+    """A ratio of two figures."""
 
     name: str
     text: str
@@ -24,9 +24,9 @@ class Line(NamedTuple):
     below: str
     unit: str
     target: float | None = None
-    """What it must reach; None: nothing is promised."""
+    """The ratio to reach, if there is a target."""
     at_most: bool = False
-    """Whether less is better."""
+    """Whether the target is a maximum."""
 
 
 LINES = (
@@ -62,9 +62,9 @@ LINES = (
 
 
 def show(rounds: Rounds) -> tuple[Figures, Figures]:
-    """Print a line for each ratio that was measured; give ratios and figures, all medians.
+    """Print a line for each measured ratio; return ratios and figures, which are medians.
 
-    A ratio is that of one round: what disturbs a round disturbs both sides of it.
+    Ratios are computed within a round, because a disturbance affects both of its measurements.
     """
     figures = {name: statistics.median(taken) for name, taken in rounds.items()}
     ratios: Figures = {}

@@ -1,11 +1,11 @@
-"""CPU time of a Flask application under gunicorn with two sync workers, for each request.
+"""Measures the CPU time per request of a Flask application under gunicorn with two sync workers.
 
-User and system time of all processes of the server; not of the client, and not of Redis. A sync
-worker closes after each response, so every request has a connection of its own. The servers run side
-by side and are asked in turns. Where a process has its memory makes it faster or slower by some
-percent for as long as it lives (one of two equal applications was seen 6 % behind the other), so all
-servers are started anew several times. They have a core for themselves, and the client another, with
-one request at a time: otherwise they pay for each other's caches.
+The figure is the user and system time of all processes of the server, without the client and Redis.
+A sync worker closes the connection after each response, so every request has its own connection. The
+servers run at the same time and are measured alternately. The memory layout of a process makes it
+faster or slower by some percent for its whole life (of two equal applications, one was 6 % slower),
+so all servers are restarted several times. The servers share one core, and the client uses another,
+with one request at a time, so that they do not evict each other's caches.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from report import SMALL, Rounds
 from limiters import redis
+from report import SMALL, Rounds
 
 HERE = Path(__file__).parent
 WORKERS = 2
@@ -38,38 +38,38 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\nConnection: clos
 
 
 class Server:
-    """A gunicorn that runs."""
+    """A running gunicorn."""
 
     def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
         self.process = process
         self.port = port
 
     def cpu_us(self, requests: int) -> float:
-        """Make requests, one after the other; give the microseconds of CPU that each took."""
+        """Send requests one after the other; return microseconds of CPU time per request."""
         before = self._cpu_ns()
-        self._ask(requests)
+        self._request(requests)
         return (self._cpu_ns() - before) / requests / 1000
 
     def wait(self) -> None:
-        """Wait until it answers and has all its workers."""
+        """Wait until the server answers and has all its workers."""
         for _ in range(400):
             try:
                 if len(self._processes()) == 1 + WORKERS:
-                    return self._ask(1)
+                    return self._request(1)
             except OSError:
                 pass
             time.sleep(0.05)
         raise SystemExit("gunicorn does not answer")
 
-    def _ask(self, requests: int) -> None:
+    def _request(self, requests: int) -> None:
         for _ in range(requests):
             with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
                 connection.sendall(REQUEST)
-                answer = bytearray()
+                response = bytearray()
                 while part := connection.recv(65536):
-                    answer += part
-            if not answer.startswith(b"HTTP/1.1 200 ") or not answer.endswith(b"hello"):
-                raise SystemExit(f"not the answer: {answer!r}")
+                    response += part
+            if not response.startswith(b"HTTP/1.1 200 ") or not response.endswith(b"hello"):
+                raise SystemExit(f"unexpected response: {response!r}")
 
     def _processes(self) -> list[int]:
         pid = self.process.pid
@@ -77,13 +77,13 @@ class Server:
         return [pid, *map(int, children)]
 
     def _cpu_ns(self) -> int:
-        # Linux has a clock for the CPU time of each process, all its threads included, the number of
-        # which is made of the process's (clock_getcpuclockid); /proc has it in hundredths of seconds.
+        # The id of the CPU-time clock of a process (clock_getcpuclockid), which includes all threads.
+        # /proc has the time only in hundredths of a second.
         return sum(time.clock_gettime_ns(~pid << 3 | 2) for pid in self._processes())
 
 
 def measure() -> Rounds:
-    """Give microseconds a request."""
+    """Return microseconds per request."""
     times: Rounds = {name: [] for name in KINDS.values()}
     with redis() as uri:
         os.sched_setaffinity(0, {CORES[-1]})
@@ -101,8 +101,8 @@ def _measure_start(times: Rounds, uri: str) -> None:
         servers = {kind: stack.enter_context(_serve(kind, uri)) for kind in KINDS}
         for server in servers.values():
             server.wait()
-        # The first round warms up and is not counted. Every other goes backwards, so that nobody
-        # always follows the same one.
+        # The first round warms up and is not counted. Every second round is in reverse order, so that
+        # no server always follows the same other one.
         for number in range(ROUNDS + 1):
             for kind in list(KINDS)[:: -1 if number % 2 else 1]:
                 taken = servers[kind].cpu_us(REQUESTS)
@@ -120,14 +120,14 @@ def _serve(kind: str, uri: str) -> Iterator[Server]:
         command += ["--no-control-socket", f"flask_apps:make('{kind}')"]
         environment = {**os.environ, "PYTHONPATH": str(HERE), "REDIS": uri, "PWD": folder}
         process = subprocess.Popen(command, cwd=folder, env=environment)
-        # Workers have the core of whoever starts them.
+        # Workers inherit the core.
         os.sched_setaffinity(process.pid, {CORES[0]})
         try:
             yield Server(process, port)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait()
-            # The table that the application has by default outlives it.
+            # Remove the application's default table, which outlives it.
             name = f"dthrottle-{os.getuid()}-{Path(folder).name}-*"
             for table in [*Path("/run/dthrottle").glob(name), *Path("/dev/shm").glob(name)]:
                 table.unlink()

@@ -1,4 +1,4 @@
-"""A client that makes an exact number of requests, many at once on one connection."""
+"""A client that sends an exact number of requests, pipelined on one connection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SECONDS = 30
 
 
 def keys(count: int, requests: int) -> list[int]:
-    """Choose a key for each request, the same ones every time."""
+    """Return a key for each request, the same ones in every run."""
     if count == 1:
         return [0] * requests
     dice = random.Random(7)
@@ -21,7 +21,7 @@ def keys(count: int, requests: int) -> list[int]:
 
 
 def request_all(port: int, chosen: Iterable[int]) -> None:
-    """Make a request for each key; all of them must be answered by 200."""
+    """Send a request for each key; exit unless all responses have status 200."""
     listed = list(chosen)
     with socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as connection:
         for start in range(0, len(listed), BATCH):
@@ -32,7 +32,7 @@ def request_all(port: int, chosen: Iterable[int]) -> None:
 
 
 def count_passed(port: int, chosen: Iterable[int]) -> int:
-    """Make a request for each key; give how many were answered by 200."""
+    """Send a request for each key; return how many responses have status 200."""
     listed, passed = list(chosen), 0
     with socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as connection:
         for start in range(0, len(listed), BATCH):
@@ -40,7 +40,7 @@ def count_passed(port: int, chosen: Iterable[int]) -> int:
             lines = [f"GET /file.txt?k={key} HTTP/1.1\r\nHost: bench\r\n\r\n" for key in batch]
             connection.sendall("".join(lines).encode())
             text = b""
-            # Each ends with the file or with the page of a refusal.
+            # Each response ends with the file or with the page of a refusal.
             while text.count(b"xx\n") + text.count(b"</html>\r\n") < len(batch):
                 more = connection.recv(1 << 20)
                 if not more:
@@ -51,7 +51,7 @@ def count_passed(port: int, chosen: Iterable[int]) -> int:
 
 
 def _receive(connection: socket.socket, count: int) -> None:
-    """Read so many answers: the file ends with the only newline that follows an x."""
+    """Read `count` responses. The file ends with the only newline that follows an x."""
     text = b""
     while text.count(b"xx\n") < count:
         more = connection.recv(1 << 20)
@@ -59,7 +59,7 @@ def _receive(connection: socket.socket, count: int) -> None:
             raise SystemExit(f"the server closed the connection: {text[-500:]!r}")
         text += more
     if text.count(b"HTTP/1.1 200 OK") != count:
-        raise SystemExit(f"not all were answered by 200: {text[:500]!r}")
+        raise SystemExit(f"a response has another status than 200: {text[:500]!r}")
 
 
 def wait(port: int, server: subprocess.Popen[bytes]) -> None:
@@ -70,11 +70,11 @@ def wait(port: int, server: subprocess.Popen[bytes]) -> None:
             return request_all(port, [0])
         except OSError:
             if server.poll() is not None or time.monotonic() > end:
-                raise SystemExit(f"no server: {server.args!r}") from None
+                raise SystemExit(f"the server does not answer: {server.args!r}") from None
             time.sleep(0.05)
 
 
 def free_port() -> int:
-    """Find a port that was free a moment ago."""
+    """Return a port that is currently free."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])

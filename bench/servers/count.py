@@ -1,7 +1,7 @@
-"""Instructions of a request, as valgrind counts them in a server that is one process.
+"""Counts the instructions per request with valgrind, in a server that runs as one process.
 
-They are the same in every run, however busy the machine is. The count of a short run is taken from
-that of a longer one, so that what happens once, such as the first use of every key, does not count.
+The count hardly varies between runs, even on a busy machine. The count of a short run is subtracted
+from the count of a longer one, so that work that happens once does not count.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from kinds import MODULES, SMALL, Kind
 
 FEW, MANY = (10, 30) if SMALL else (100, 2100)
 SECONDS = 60
-# A server that gives up root's rights cannot write what was counted.
+# A server that drops root privileges could not write the counts.
 USER = 65534 if os.geteuid() == 0 else None
 
 
 def count(kind: Kind) -> float:
-    """Give instructions a request."""
+    """Return instructions per request."""
     with ThreadPoolExecutor(2) as threads:
         few, many = threads.map(lambda requests: _collected(kind, requests), (FEW, MANY))
     return (many - few) / (MANY - FEW)

@@ -7,13 +7,13 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-# Whether only a little is run, to see that it works: `make test-bench`.
+# Whether this is a short run, which only checks that the benchmark works.
 SMALL = bool(os.environ.get("BENCH_SMALL"))
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODULES = REPOSITORY / "target" / "modules"
 APACHE = Path("/usr/lib/apache2/modules")
 
-# Nobody is refused: a refusal is another path, and cheaper.
+# No request is refused, because a refusal takes a cheaper code path.
 RATE = 1_000_000
 BURST = 1_000_000
 
@@ -76,9 +76,9 @@ class Kind:
     server: str
     limiter: str
     keys: int = 1
-    # Of nginx: whether requests beyond the rate would be delayed. Nobody is beyond it.
+    # For nginx: whether requests over the rate would be delayed. No request is.
     mode: str = "nodelay"
-    # Of Apache: whether there is an access log, which names what is said of decisions.
+    # For Apache: whether there is an access log, which shows decisions.
     logs: bool = False
 
     def command(
@@ -90,11 +90,13 @@ class Kind:
         zone: str = "z:32m",
         rate: str = f"{RATE}r/s",
     ) -> list[str]:
-        """Write its configuration, and say how it is started: as one process, or as usual."""
+        """Write the configuration; return the command that starts the server."""
         (folder / "file.txt").write_text("x" * 1000 + "\n")
         path = folder / "server.conf"
         if self.server == "nginx":
-            path.write_text(self._nginx(folder, port, "off" if single_process else "on", zone, rate))
+            path.write_text(
+                self._nginx(folder, port, "off" if single_process else "on", zone, rate)
+            )
             program = shutil.which("nginx") or "/usr/sbin/nginx"
             return [program, "-p", str(folder), "-e", f"{folder}/error.log", "-c", str(path)]
         path.write_text(self._apache(folder, port))
@@ -107,7 +109,7 @@ class Kind:
         mode = self.mode.removeprefix("delay")
         key = "$arg_k" if self.keys > 1 else "$binary_remote_addr"
         if self.limiter == "limit_req":
-            # It knows no rates below one a minute.
+            # limit_req has no rates below one per minute.
             zone = f"limit_req_zone {key} zone={name} rate={rate.replace('/d', '/m')};"
             use = f"limit_req zone=z burst={burst} {mode};".replace("burst=0", "")
         elif self.limiter == "ours":
@@ -133,7 +135,7 @@ class Kind:
                 f"DThrottleRule default {RATE}/s burst={BURST}"
             )
         elif self.limiter == "mod_qos":
-            # Debian links it with nothing that has its regular expressions.
+            # Debian does not link mod_qos with the library of its regular expressions.
             load = f"LoadFile libpcre.so.3\nLoadModule qos_module {APACHE}/mod_qos.so"
             use = f"QS_LocRequestPerSecLimit / {RATE}\nQS_ClientEntries 100000"
         elif self.limiter == "mod_evasive":

@@ -1,7 +1,7 @@
-"""What the modules cost in nginx and Apache, beside what users would pick instead.
+"""Compares the modules for nginx and Apache with limit_req, mod_qos and mod_evasive.
 
-Writes bench/out/servers.json: `ratios` of instructions a request and of bytes a key, ours over
-theirs, and figures.
+Writes bench/out/servers.json, with figures and with `ratios` (dthrottle over the other) of
+instructions per request and bytes per key.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ KINDS = {
     "apache_mod_qos": Kind("apache", "mod_qos"),
     "apache_mod_evasive": Kind("apache", "mod_evasive"),
 }
-# The smallest tables have more room than they need; a million keys is the default.
+# Small tables are larger than necessary, so the default of a million keys is measured too.
 MEMORY = {
     "nginx_limit_req_100k": Kind("nginx", "limit_req", 20_000 if SMALL else 100_000),
     "nginx_ours_100k": Kind("nginx", "ours", 20_000 if SMALL else 100_000),
     "nginx_ours_1m": Kind("nginx", "ours", 20_000 if SMALL else 1_000_000),
 }
-# The share of keys that may be forgotten: a key has two lines, which may both be full.
+# The share of keys that may be evicted, because both lines of a key can be full.
 FORGOTTEN = 0.002
-MOST_MEMORY = 0.25
-# Name, ours, theirs, what must be reached; nothing: it is only shown.
+MAX_MEMORY = 0.25
+# Name, dthrottle, the other, and the maximum of the ratio. None has no maximum.
 RATIOS = (
     ("nginx_limit_req_cpu_1", "nginx_ours_1", "nginx_limit_req_1", 1.0),
     ("nginx_limit_req_cpu_100k", "nginx_ours_100k", "nginx_limit_req_100k", 1.0),
@@ -53,7 +53,7 @@ RATIOS = (
 
 
 def measure_memory(figures: dict[str, float]) -> float:
-    """Give bytes a key, ours over theirs."""
+    """Return the ratio of bytes per key."""
     for name, kind in MEMORY.items():
         each, forgotten = memory(kind)
         figures[f"{name}_bytes_per_key"] = round(each, 2)
@@ -65,10 +65,10 @@ def measure_memory(figures: dict[str, float]) -> float:
 
 
 def main() -> int:
-    """Measure, show and write."""
+    """Measure, print, and write the file."""
     figures: dict[str, float] = {}
     ratios = {"nginx_limit_req_memory": measure_memory(figures)}
-    missed = int(ratios["nginx_limit_req_memory"] > MOST_MEMORY)
+    missed = int(ratios["nginx_limit_req_memory"] > MAX_MEMORY)
     instructions = {}
     for name, kind in KINDS.items():
         instructions[name] = count(kind)
@@ -87,7 +87,7 @@ def main() -> int:
         print(f"{name:24} {figures[f'{name}_cpu_us']:8.2f} us CPU a request, "
               f"{figures[f'{name}_requests_per_s']:7} requests/s")  # fmt: skip
     print(
-        f"{'nginx_limit_req_memory':26} {ratios['nginx_limit_req_memory']:.4f}, at most {MOST_MEMORY}"
+        f"{'nginx_limit_req_memory':26} {ratios['nginx_limit_req_memory']:.4f}, at most {MAX_MEMORY}"
     )
     for name, ours, theirs, most in RATIOS:
         ratios[name] = round(instructions[ours] / instructions[theirs], 4)
@@ -96,7 +96,7 @@ def main() -> int:
     out = REPOSITORY / ("target/bench/small" if SMALL else "bench/out") / "servers.json"
     Path(out.parent).mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps({"ratios": ratios, "figures": figures}, indent=2) + "\n")
-    # A few requests say nothing about instructions a request.
+    # In a short run the ratios are meaningless.
     return 1 if missed and not SMALL else 0
 
 

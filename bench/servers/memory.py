@@ -1,7 +1,7 @@
-"""Bytes that a key takes in the memory that nginx's workers share, while keys are remembered.
+"""Measures the bytes per key in the memory that the workers of nginx share.
 
-Each limiter gets the size that limit_req needs for so many keys. Every key is used up, then asked
-for again: who is let through a second time was forgotten.
+Each limiter gets the size that limit_req needs for the number of keys. Every key is checked until it
+is over its limit, and then once more: if it passes again, it was evicted.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pathlib import Path
 from client import count_passed, free_port, wait
 from kinds import MODULES, Kind
 
-# What a key of limit_req takes, by its documentation; the rest is for nginx's own.
+# The bytes per key of limit_req, by its documentation. nginx itself needs the rest.
 LIMIT_REQ_BYTES = 128
 SPARE = 1.05
 
 
 def memory(kind: Kind) -> tuple[float, int]:
-    """Give bytes a key, and how many keys were forgotten."""
+    """Return bytes per key, and how many keys were evicted."""
     with tempfile.TemporaryDirectory(prefix="dthrottle-bench-") as name:
         folder, port = Path(name), free_port()
         folder.chmod(0o777)
@@ -34,7 +34,7 @@ def memory(kind: Kind) -> tuple[float, int]:
         finally:
             server.terminate()
             server.wait(60)
-        # What was never written to takes no memory.
+        # Pages that were never written do not use memory.
         tables = [512 * path.stat().st_blocks for path in folder.glob("dthrottle-*-bench")]
     if first != kind.keys - 1:
         raise SystemExit(f"{kind}: {first} of {kind.keys - 1} keys passed the first time")

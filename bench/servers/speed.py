@@ -1,4 +1,4 @@
-"""CPU time of a request and requests in a second, with wrk on loopback. Both vary a lot."""
+"""Measures CPU time per request and requests per second with wrk. Both vary considerably."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ end
 
 
 def speed(kind: Kind) -> tuple[float, float]:
-    """Give microseconds of CPU time a request, and requests a second."""
+    """Return microseconds of CPU time per request, and requests per second."""
     with tempfile.TemporaryDirectory(prefix="dthrottle-bench-") as name:
         folder, port = Path(name), free_port()
         folder.chmod(0o777)
@@ -49,7 +49,7 @@ def speed(kind: Kind) -> tuple[float, float]:
 
 
 def _cpu(process: int) -> float:
-    """Give seconds that the children of a process have used."""
+    """Return the CPU seconds of the children of a process."""
     children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     fields = [
         Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split() for child in children

@@ -1,5 +1,5 @@
-//! What the exchange costs: writing reports, applying those of peers, what a check notices of
-//! that, and a cluster that has nothing to do.
+//! Measures the exchange: writing reports, applying reports of peers, how much that slows checks, and
+//! the CPU time of an idle cluster.
 
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
@@ -19,7 +19,7 @@ use crate::rounds;
 use crate::size::{is_small, sized};
 use crate::tags::{Spread, stream};
 
-/// Entries a second that arrive while checks are timed.
+/// Entries per second that arrive while checks are timed.
 const STREAM: f64 = 1e6;
 
 fn tags() -> u32 {
@@ -31,7 +31,7 @@ fn keys() -> Keys {
     Keys::new(&Secrets::Shared { cluster: "bench", secret, packet_keys: &[] })
 }
 
-/// Entries a second that are written into reports and sealed.
+/// Returns how many entries per second are written into reports and sealed.
 pub(crate) fn encode() -> Result<f64> {
     let keys = keys();
     let section = Section { rule: 7, quantum: 1, age_us: 10_000 };
@@ -65,13 +65,13 @@ pub(crate) fn encode() -> Result<f64> {
     Ok(median(rates))
 }
 
-/// Two nodes that know each other.
+/// Two connected nodes, without sockets.
 struct Pair {
     throttles: [Throttle; 2],
     engines: [Engine; 2],
 }
 
-/// The address of a node.
+/// Returns the address of a node.
 fn address(node: usize) -> PeerAddr {
     SocketAddr::from(([10, 0, 0, 1 + node as u8], 7373)).into()
 }
@@ -90,7 +90,7 @@ impl Pair {
             let exchange = internals::exchange(&throttles[node]);
             let now = exchange.now();
             let mut settings = Settings::new(keys(), address(node));
-            // Reports wait here until all are written. They are charged all the same.
+            // The benchmark keeps reports for a while; late ones must be charged nevertheless.
             settings.mechanisms.forgive_late_hits = false;
             Engine::new(settings, exchange, node as u64, 1, now)
         };
@@ -110,7 +110,7 @@ impl Pair {
                 return Err("two nodes did not find each other".into());
             }
         }
-        // A node that starts applies nothing for a moment.
+        // A node that has just started does not apply reports yet.
         thread::sleep(Duration::from_secs(1));
         pair.tick();
         (0..2).for_each(|node| drop(pair.sent(node)));
@@ -139,7 +139,7 @@ impl Pair {
         }
     }
 
-    /// The first node's reports of one hit for every tag.
+    /// Returns reports of the first node that have one hit for every tag.
     fn reports(&mut self) -> Result<Vec<Vec<u8>>> {
         fill(tags(), |tag| self.throttles[0].allow(tag).unwrap_or(false))?;
         let mut reports = Vec::new();
@@ -147,7 +147,7 @@ impl Pair {
             self.tick();
             reports.extend(self.sent(0));
         }
-        // Only full ones: the others are the exchange's, not the entries'.
+        // Without other datagrams, such as greetings.
         reports.retain(|bytes| bytes[3] == DatagramKind::Report as u8);
         Ok(reports)
     }
@@ -157,8 +157,8 @@ impl Pair {
     }
 }
 
-/// Entries a second that are decrypted, checked and charged into a table of a million buckets, and
-/// bytes of an entry on the wire.
+/// Returns how many entries per second are decrypted, checked and charged to a table of a million
+/// buckets, and the bytes of an entry on the wire.
 pub(crate) fn apply() -> Result<(f64, f64)> {
     let mut pair = Pair::new()?;
     let (mut rates, mut bytes_per_entry) = (Vec::new(), 0.0);
@@ -185,10 +185,10 @@ pub(crate) fn apply() -> Result<(f64, f64)> {
     Ok((median(rates), bytes_per_entry))
 }
 
-/// How many times longer a check takes while a million entries a second arrive.
+/// Returns how many times longer a check takes while a million entries per second arrive.
 pub(crate) fn slowdown() -> Result<f64> {
     let mut pair = Pair::new()?;
-    // Each report counts once, so there must be enough of them for all rounds.
+    // A report can be applied only once, so all rounds need reports of their own.
     let mut reports = Vec::new();
     for _ in 0..2 * rounds() {
         reports.extend(pair.reports()?);
@@ -215,7 +215,7 @@ pub(crate) fn slowdown() -> Result<f64> {
                         thread::sleep(Duration::from_micros(200));
                         continue;
                     }
-                    // No time counts in the small form, so the stream may end early.
+                    // In a short run, times do not count, so the stream may end early.
                     let Some(mut report) = reports.next() else { return is_small() };
                     engines[1].handle_datagram(exchange.now(), address(0), &mut report);
                 }
@@ -225,7 +225,7 @@ pub(crate) fn slowdown() -> Result<f64> {
             done.store(true, Ordering::Relaxed);
             match feeder.join() {
                 Ok(true) => timed,
-                _ => Err("the stream of reports ran dry".into()),
+                _ => Err("there were too few reports for the round".into()),
             }
         });
         busy.push(busy_time?);
@@ -233,7 +233,7 @@ pub(crate) fn slowdown() -> Result<f64> {
     Ok(median(busy) / median(quiet))
 }
 
-/// The share of a core that a node of an idle cluster takes.
+/// Returns the share of a core that one node of an idle cluster uses.
 pub(crate) fn idle() -> Result<f64> {
     const NODES: usize = 3;
     let seconds = sized(5, 1);
@@ -260,7 +260,7 @@ pub(crate) fn idle() -> Result<f64> {
         }
         thread::sleep(Duration::from_millis(100));
     }
-    // The first messages of a cluster are not those of an idle one.
+    // A new cluster sends more messages than an idle one.
     thread::sleep(Duration::from_secs(sized(3, 0)));
     let before = cpu_seconds()?;
     thread::sleep(Duration::from_secs(seconds));
@@ -268,7 +268,7 @@ pub(crate) fn idle() -> Result<f64> {
     Ok(used / (seconds * NODES as u64) as f64)
 }
 
-/// Of this process, by the system's account.
+/// Returns the CPU time of this process, from /proc.
 fn cpu_seconds() -> Result<f64> {
     const TICKS: f64 = 100.0;
     let stat = fs::read_to_string("/proc/self/stat")?;

@@ -1,7 +1,7 @@
-//! The whole decision from other languages, as a multiple of the same in Rust.
+//! Compares a call from another language with the same call in Rust.
 //!
-//! Each program prints nanoseconds a call on a hot tag: the median of its rounds. Rust is measured
-//! beside each of them.
+//! Each program prints nanoseconds per call for one tag, the median of its rounds. Rust is measured
+//! before each run of a program.
 
 use std::process::Command;
 
@@ -10,25 +10,25 @@ use crate::size::sized;
 use crate::tags::{Spread, stream};
 use crate::{checks, rounds};
 
-/// Rust's nanoseconds and the ratio.
+/// Returns nanoseconds per call of the program, and their ratio to Rust.
 pub(crate) fn compare(program: &str, arguments: &[&str]) -> Result<(f64, f64)> {
     let throttle = dthrottle(table_for(1))?;
     let stream = stream(1, Spread::Uniform, checks());
     let (mut ratios, mut times) = (Vec::new(), Vec::new());
     for _ in 0..sized(3, 1) {
-        let mut taken = Vec::new();
+        let mut rust_times = Vec::new();
         for _ in 0..rounds() {
-            taken.push(time(&stream, |tag| throttle.allow(tag).unwrap_or(false))?);
+            rust_times.push(time(&stream, |tag| throttle.allow(tag).unwrap_or(false))?);
         }
         let output = Command::new(program).args(arguments).output()?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("{program}: {said}").into());
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("{program}: {stderr}").into());
         }
-        let there: f64 = String::from_utf8(output.stdout)?.trim().parse()?;
-        let here = median(taken);
-        ratios.push(there / here);
-        times.push(there);
+        let program_ns: f64 = String::from_utf8(output.stdout)?.trim().parse()?;
+        let rust_ns = median(rust_times);
+        ratios.push(program_ns / rust_ns);
+        times.push(program_ns);
     }
     Ok((median(times), median(ratios)))
 }

@@ -1,4 +1,4 @@
-//! The two that are measured, with the same limit.
+//! The two limiters that are compared, with the same limit.
 
 use std::error::Error;
 use std::num::NonZeroU32;
@@ -9,7 +9,7 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
 use crate::tags::tag;
 
-/// High enough that nobody is refused: a refusal is another, shorter path.
+/// High enough that no check is refused, because a refusal takes a shorter code path.
 const RATE: u32 = 1_000_000;
 const BURST: u32 = 100_000_000;
 
@@ -27,18 +27,18 @@ pub(crate) fn dthrottle(table: TableConfig) -> Result<Throttle> {
     Ok(Throttle::builder().rule(rule).table(table).build()?)
 }
 
-/// A table that these tags fill to six tenths, as it is meant to be used.
+/// Returns a table in which these tags use six tenths of the slots, the intended load.
 pub(crate) fn table_for(tags: u32) -> TableConfig {
     TableConfig::anonymous().tags(tags.max(1 << 20).into())
 }
 
-/// Every tag once, so that all are known.
+/// Checks every tag once, so that all have buckets.
 pub(crate) fn fill(tags: u32, mut check: impl FnMut(&String) -> bool) -> Result<()> {
     let admitted = (0..tags).filter(|number| check(&tag(*number))).count();
     all_admitted(admitted, tags as usize)
 }
 
-/// Nanoseconds a check. All must be admitted: else another path is measured.
+/// Returns nanoseconds per check. Fails if a check is refused, because that is another code path.
 pub(crate) fn time(tags: &[String], mut check: impl FnMut(&String) -> bool) -> Result<f64> {
     let start = Instant::now();
     let admitted = tags.iter().filter(|tag| check(tag)).count();
@@ -47,10 +47,10 @@ pub(crate) fn time(tags: &[String], mut check: impl FnMut(&String) -> bool) -> R
     Ok(ns / tags.len() as f64)
 }
 
-fn all_admitted(admitted: usize, asked: usize) -> Result<()> {
-    match admitted == asked {
+fn all_admitted(admitted: usize, checks: usize) -> Result<()> {
+    match admitted == checks {
         true => Ok(()),
-        false => Err(format!("only {admitted} of {asked} were admitted").into()),
+        false => Err(format!("only {admitted} of {checks} checks were admitted").into()),
     }
 }
 

@@ -1,17 +1,20 @@
-//! dthrottle side by side with the `governor` crate: whole decisions, hashing and clock included,
-//! in one run, alternating, medians. Then what there is no rival for, and the other languages.
-//! Prints a table and writes `bench/out/core.json` and `bench/out/cluster.json`. Arguments name
-//! single parts: single_thread, two_workers, table_ops, ffi_overhead, cluster. See `size.rs` for the small form.
+//! Compares dthrottle with the `governor` crate. Both run alternately in one process; a measurement is
+//! a whole decision, including hashing and clock, and the median of several rounds. Also measures
+//! batches, the exchange, and the bindings for other languages.
 //!
-//! Times on a busy machine mean little; the ratio of two that were taken in turns means more.
+//! Prints a table and writes `bench/out/core.json` and `bench/out/cluster.json`. Arguments select
+//! parts: single_thread, two_workers, table_ops, ffi_overhead, cluster. `BENCH_SMALL` makes a short
+//! run, see `size.rs`.
+//!
+//! On a busy machine times vary. The ratio of two alternating measurements varies less.
 #![forbid(unsafe_code)]
 
-mod single_thread;
-mod ffi_overhead;
 mod cluster;
-mod table_ops;
+mod ffi_overhead;
 mod limiters;
+mod single_thread;
 mod size;
+mod table_ops;
 mod tags;
 mod two_workers;
 
@@ -22,22 +25,22 @@ use serde_json::{Map, Value, json};
 use size::{sized, write};
 use tags::Spread;
 
-/// Rounds that count.
+/// The number of rounds.
 pub(crate) fn rounds() -> usize {
     sized(7, 1)
 }
 
-/// Checks of a round.
+/// The number of checks in a round.
 pub(crate) fn checks() -> usize {
     sized(1_000_000, 10_000)
 }
 
-/// So many tags, or fewer in the small form.
+/// Returns `full`, or at most 10,000 in a short run.
 pub(crate) fn tags(full: u32) -> u32 {
     sized(full, full.min(10_000))
 }
 
-/// How to run the same from other languages: name, program, arguments.
+/// Programs that measure the same call in other languages: name, program, arguments.
 const LANGUAGES: [(&str, &str, &[&str]); 3] = [
     ("c", "target/bench/c_hot", &[]),
     ("python", ".venv/bin/python", &["bench/python_hot.py"]),
@@ -51,10 +54,9 @@ fn main() -> Result<()> {
     {
         return two_workers::child(dir, tags);
     }
-    // Parts by name, or all of them.
     let wanted = |part: &str| arguments.is_empty() || arguments.iter().any(|name| name == part);
     let mut report = Map::new();
-    println!("whole decisions, medians of {} rounds of {}\n", rounds(), checks());
+    println!("medians of {} rounds of {} decisions\n", rounds(), checks());
     if wanted("single_thread") {
         let (ratios, figures) = single_thread()?;
         report.insert("ratios".into(), ratios);
@@ -97,7 +99,7 @@ fn exchange() -> Result<Value> {
     }))
 }
 
-/// The ratio of each case, and its nanoseconds.
+/// Returns the ratio of each case, and the nanoseconds.
 fn single_thread() -> Result<(Value, Value)> {
     println!("{:<28} {:>10} {:>10} {:>7}", "one thread, tags", "governor", "dthrottle", "ratio");
     let (mut ratios, mut figures) = (Map::new(), Map::new());
@@ -119,7 +121,7 @@ fn single_thread() -> Result<(Value, Value)> {
 }
 
 fn two_workers() -> Result<()> {
-    println!("\n{:<28} {:>10} {:>10} {:>10}", "two at once", "governor", "threads", "processes");
+    println!("\n{:<28} {:>10} {:>10} {:>10}", "two workers", "governor", "threads", "processes");
     for (name, tags) in [("hot", 1), ("uniform_1m", 1_000_000)] {
         let two_workers::Times { governor_threads, threads, processes } =
             two_workers::compare(crate::tags(tags))?;

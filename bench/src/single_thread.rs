@@ -1,10 +1,10 @@
-//! One thread: governor and dthrottle in turns over the same stream of tags.
+//! Compares governor and dthrottle in one thread, alternating, with the same stream of tags.
 
 use crate::limiters::{Result, dthrottle, fill, governor, median, table_for, time};
 use crate::tags::{Spread, stream};
 use crate::{checks, rounds};
 
-/// Nanoseconds a check, there and here.
+/// Returns nanoseconds per check of governor and of dthrottle.
 pub(crate) fn compare(tags: u32, spread: Spread) -> Result<(f64, f64)> {
     let governor = governor()?;
     let throttle = dthrottle(table_for(tags))?;

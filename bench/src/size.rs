@@ -1,5 +1,5 @@
-//! How much is measured: everything, or a little of each part where `BENCH_SMALL` is set, as
-//! `make test-bench` does to see that every benchmark still runs and that its own checks pass.
+//! Selects a full or a short run. `make test-bench` sets `BENCH_SMALL` for a short run of every
+//! benchmark, which checks only that it works.
 
 use std::error::Error;
 use std::path::Path;
@@ -7,17 +7,17 @@ use std::{env, fs};
 
 use serde_json::Value;
 
-/// Whether this is the small form.
+/// Whether this is a short run.
 pub(crate) fn is_small() -> bool {
     env::var_os("BENCH_SMALL").is_some()
 }
 
-/// One of two numbers, by the form.
+/// Returns `full`, or `small` in a short run.
 pub(crate) fn sized<T>(full: T, small: T) -> T {
     if is_small() { small } else { full }
 }
 
-/// Writes a report: `bench/out/` has those of the full form only.
+/// Writes a report to `bench/out/`, or to `target/bench/small/` in a short run.
 pub(crate) fn write(name: &str, report: &Value) -> Result<(), Box<dyn Error>> {
     let out = Path::new(sized("bench/out", "target/bench/small"));
     fs::create_dir_all(out)?;

@@ -1,4 +1,4 @@
-//! What there is no rival for: batches, what the exchange does to the table, and memory.
+//! Measures what no other limiter here has: batches, the exchange's access to the table, and memory.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::{checks, rounds, tags};
 
 const BATCH: usize = 64;
 
-/// Nanoseconds a check: one by one, and 64 at a time.
+/// Returns nanoseconds per check of single calls, and of batches of 64.
 pub(crate) fn batch() -> Result<(f64, f64)> {
     let count = tags(10_000_000);
     let throttle = dthrottle(table_for(count))?;
@@ -36,11 +36,11 @@ pub(crate) fn batch() -> Result<(f64, f64)> {
     Ok((median(singles), median(batches)))
 }
 
-/// Entries a second: peers' applied, and own drained.
+/// Returns how many entries per second are applied for peers, and drained for reports.
 pub(crate) fn exchange() -> Result<(f64, f64)> {
     let count = tags(1_000_000);
-    // A burst of at most 65,536: every unit is a hit, and an entry of each tag is drained. Twice the
-    // room, so that next to no bucket finds none.
+    // With a burst of at most 65,536, every unit is a hit, and an entry for each tag is drained. The
+    // table is twice as large as necessary, so that almost no bucket is evicted.
     let rule = Rule::per_second(1).burst(10_000);
     let throttle = Throttle::builder().rule(rule).table(table_for(2 * count)).build()?;
     let exchange = internals::exchange(&throttle);
@@ -57,7 +57,7 @@ pub(crate) fn exchange() -> Result<(f64, f64)> {
         exchange.drain(exchange.now(), false, |_, _| true, |entry| entries.push(entry));
         let drain = entries.len() as f64 / start.elapsed().as_secs_f64();
         hits += entries.iter().map(|entry: &DrainedEntry| entry.hits * entry.quantum).sum::<u64>();
-        // Peers' entries come in any order, not in that of our lines.
+        // Entries of peers are not in the order of our lines.
         shuffle(&mut entries);
         let charges = entries.iter().map(|entry| PeerEntry {
             fingerprint: entry.fingerprint,
@@ -73,7 +73,7 @@ pub(crate) fn exchange() -> Result<(f64, f64)> {
             drained.push(drain);
         }
     }
-    // A bucket in a million finds no room but that of another, and takes over its slot.
+    // About one bucket in a million evicts another bucket.
     let allowed = throttle.stats().allowed;
     match hits <= allowed && allowed - hits <= allowed / 100_000 {
         true => Ok((median(applied), median(drained))),
@@ -81,7 +81,7 @@ pub(crate) fn exchange() -> Result<(f64, f64)> {
     }
 }
 
-/// Bytes mapped for a tag when six tenths of the slots are in use.
+/// Returns the bytes per tag when six tenths of the slots are in use.
 pub(crate) fn bytes_per_tag() -> Result<f64> {
     let throttle = dthrottle(table_for(1 << 20))?;
     let (bytes, slots) = internals::table_size(&throttle);

@@ -1,4 +1,5 @@
-//! Two at once on one table: two threads of governor, two threads and two processes of dthrottle.
+//! Measures two workers on one table: two threads with governor, and two threads and two processes
+//! with dthrottle.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -11,10 +12,10 @@ use crate::limiters::{Result, dthrottle, fill, governor, median, table_for, time
 use crate::tags::{Spread, stream};
 use crate::{checks, rounds};
 
-/// The argument that makes this program a child of itself.
+/// The argument with which this program runs as a child process.
 pub(crate) const CHILD: &str = "--child";
 
-/// Nanoseconds a check for each of two that run at once.
+/// Nanoseconds per check of each worker.
 pub(crate) struct Times {
     pub(crate) governor_threads: f64,
     pub(crate) threads: f64,
@@ -51,7 +52,7 @@ fn two_threads(stream: &[String], check: impl Fn(&String) -> bool + Sync) -> Res
     Ok((one? + two?) / 2.0)
 }
 
-/// Children announce that they are ready, start together, and print a time a round.
+/// In each round, the children print that they are ready, start together, and print their time.
 fn two_processes(tags: u32) -> Result<f64> {
     let dir = env::temp_dir().join(format!("dthrottle-bench-{}", std::process::id()));
     fs::create_dir_all(&dir)?;
@@ -93,7 +94,7 @@ fn drive(children: &mut [Child; 2]) -> Result<Vec<f64>> {
     Ok(times)
 }
 
-/// What a child does.
+/// Runs a child process.
 pub(crate) fn child(dir: &str, tags: &str) -> Result<()> {
     let tags: u32 = tags.parse()?;
     let table = TableConfig::named("bench").dir(dir).tags(tags.max(1 << 20).into());
