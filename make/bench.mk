@@ -1,9 +1,9 @@
-# The benchmarks are in the files of their parts; here they are tested.
+# Tests of the benchmarks. The benchmarks themselves are in the files of their parts.
 
 BENCHES := bench bench-daemon bench-python bench-node bench-servers
 
-# A little of every part: it must run to its end, and its own checks must pass. No time is judged.
+# Runs a short form of each benchmark, which must succeed. Times are not compared with targets.
 test-bench: export BENCH_SMALL := 1
-test-bench: $(BENCHES) ## Test the benchmarks: a small form of each
+test-bench: $(BENCHES) ## Test the benchmarks with a short run of each
 
 .PHONY: test-bench

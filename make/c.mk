@@ -1,4 +1,4 @@
-# libdthrottle: built, tested, and installed with its header and pkg-config file.
+# Builds, tests and installs libdthrottle with its header and pkg-config file.
 
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib

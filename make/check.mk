@@ -1,5 +1,5 @@
-# A quick answer while you work. Everything is built as cargo builds it for tests, in places of its
-# own: the packages that `make build-...` has made stay as they are.
+# Quick checks during development. They use debug builds in target/check, so the packages of
+# `make build-...` do not change.
 
 CHECK := target/check
 CHECK_PYTHON := $(CHECK)/python/dthrottle
@@ -29,7 +29,7 @@ check-vectors: check-build venv node-ready
 		$(addprefix $(PYTHON_DIR)/tests/test_,sequences.py configs.py)
 	$(NODE_TEST) $(CHECK_NODE)/test/vectors.test.js
 
-lines: ## Count the lines of shipped code in each part; of a commit with COMMIT=...
+lines: ## Count the lines of shipped code in each part; COMMIT=... counts a commit
 	@$(PYTHON) scripts/lines.py $(COMMIT)
 
 .PHONY: check check-build check-vectors lines

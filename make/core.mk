@@ -8,7 +8,7 @@ ARM_STD = $(shell rustc --print target-libdir --target $(ARM_TARGET))
 
 # Miri is only in nightly Rust.
 NIGHTLY ?= nightly
-# How often a thread is interrupted in the deep run of the models; 3 in the usual run.
+# How often a thread is interrupted in the deep run of the loom models; 3 in test-loom.
 PREEMPTIONS ?= 4
 
 cargo-ready:
@@ -19,12 +19,12 @@ wasm-ready: cargo-ready
 	@test -d "$(WASM_STD)" || rustup target add $(WASM_TARGET) || \
 		{ echo "missing: Rust's standard library for $(WASM_TARGET); install it with rustup" >&2; exit 1; }
 
-# ARM has no 128-bit compare-and-swap of the same kind: at least it must compile.
+# The code for ARM is only compiled, because its 128-bit compare-and-swap differs.
 arm-ready: cargo-ready
 	@test -d "$(ARM_STD)" || rustup target add $(ARM_TARGET) || \
 		{ echo "missing: Rust's standard library for $(ARM_TARGET); install it with rustup" >&2; exit 1; }
 
-# Tests have all features; here each stands alone, without a warning.
+# The tests use all features. check-features compiles the core with each feature alone.
 FEATURE_SETS := none shared cluster config web busy serde
 
 check-features: cargo-ready wasm-ready ## Compile the core with each of its features alone, and for wasm32; the daemon without Smockron
@@ -36,7 +36,7 @@ check-features: cargo-ready wasm-ready ## Compile the core with each of its feat
 	$(CARGO) check --quiet --package dthrottle --no-default-features --features cluster,config,web,busy --target $(WASM_TARGET)
 	$(CARGO) clippy --quiet --package dthrottled --no-default-features -- -D warnings
 
-test-core: check-features arm-ready ## Test the core and the command: units, laws, vectors, processes, kills
+test-core: check-features arm-ready ## Test the core and the command line: units, laws, vectors, processes, kills
 	@$(NEED) strace
 	$(CARGO) test --quiet --package dthrottle --package dthrottle-cli
 	$(CARGO) check --quiet --package dthrottle --all-features --target $(ARM_TARGET)
@@ -56,8 +56,8 @@ miri-ready: cargo-ready
 		rustup toolchain install $(NIGHTLY) --profile minimal --component miri --component rust-src || \
 		{ echo "missing: Miri; install it with rustup, as components miri and rust-src of $(NIGHTLY)" >&2; exit 1; }
 
-# Who may alias whom is only checked in a part: it takes minutes wherever the list of rules is read.
-test-miri: miri-ready ## Look for undefined behaviour in the table
+# Stacked borrows are only checked in a part, because they take minutes where the rules are read.
+test-miri: miri-ready ## Check the table for undefined behaviour with Miri
 	MIRIFLAGS=-Zmiri-disable-stacked-borrows \
 		$(CARGO) +$(NIGHTLY) miri test --quiet --package dthrottle --lib table::
 	$(CARGO) +$(NIGHTLY) miri test --quiet --package dthrottle --lib table::tests::pending::e
@@ -65,20 +65,19 @@ test-miri: miri-ready ## Look for undefined behaviour in the table
 vectors-check:
 	$(PYTHON) tests/vectors/make.py --check
 
-# PARTS=single_thread measures only that; see bench/src/main.rs.
-bench: build-c build-python build-node ## Measure against what users would pick instead; writes bench/out/
+# PARTS=single_thread measures only this part; see bench/src/main.rs.
+bench: build-c build-python build-node ## Compare with governor, and measure the bindings; writes bench/out/
 	@mkdir -p target/bench
 	$(CC) -O2 -Iinclude bench/c_hot.c -o target/bench/c_hot -L$(RELEASE) -ldthrottle -Wl,-rpath,$(CURDIR)/$(RELEASE)
 	$(CARGO) run --quiet --release --package dthrottle-bench --bin dthrottle-bench -- $(PARTS)
 	$(call KEEP,core,make bench,bench/out/core.json bench/out/cluster.json)
 
-records: cargo-ready ## Write what follows from core's lists of records, errors and keys
+records: cargo-ready ## Generate files from the core's lists of records, errors and keys
 	$(CARGO) run --quiet --package xtask -- records
 
 records-check: cargo-ready
 	$(CARGO) run --quiet --package xtask -- records --check
 
-# deny.toml has the lists.
 lint-deps: cargo-ready
 	$(CARGO) run --quiet --package xtask -- deny
 

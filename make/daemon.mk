@@ -8,8 +8,8 @@ build-daemon: cargo-ready ## Build the daemon: target/release/dthrottled
 build-cli: cargo-ready ## Build the command: target/release/dthrottle
 	$(CARGO) build --quiet --release --package dthrottle-cli
 
-# Tests run the daemon as cargo builds it for them, with every check of overflow. Those of clients
-# mostly wait: three at a time.
+# The tests use the debug build of the daemon, which checks for overflow. The tests of clients mostly
+# wait, so three run at a time.
 test-daemon: build-python node-ready build-node ## Test the daemon: raw sockets, kills, systemd, clients, Redis clients, Prometheus, page
 	@$(NEED) systemd-socket-activate=systemd redis-cli=redis-tools chromium strace setpriv=util-linux prometheus promtool=prometheus
 	$(CARGO) test --quiet --package dthrottled
@@ -19,7 +19,7 @@ test-daemon: build-python node-ready build-node ## Test the daemon: raw sockets,
 
 .PHONY: build-daemon build-cli test-daemon
 
-bench-daemon: build-daemon ## Measure the daemon beside Redis and an echo; writes bench/out/daemon.json
+bench-daemon: build-daemon ## Compare the daemon with Redis and an echo server; writes bench/out/daemon.json
 	@$(NEED) redis-server taskset=util-linux
 	$(CARGO) run --quiet --release --package dthrottle-bench --bin dthrottle-bench-daemon
 	$(call KEEP,daemon,make bench-daemon,bench/out/daemon.json)

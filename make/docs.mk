@@ -1,13 +1,13 @@
-# The documentation's code blocks and figures, and the demonstration.
+# Code blocks and figures of the documentation, and the demonstration.
 
 FIGURES := $(PYTHON) tests/docs/figures.py
-# Keeps the reports of a whole benchmark in docs/figures/, and writes the documents that show them.
-# Not the small form, and no single parts.
+# Stores the reports of a whole benchmark in docs/figures/, and updates the documents. Does nothing
+# after a short run or a run of single parts.
 KEEP = $(if $(BENCH_SMALL)$(PARTS),,FIGURES_COMMIT=$(FIGURES_COMMIT) $(FIGURES) keep $(1) "$(2)" $(3))
-# The commit when the run begins: figures are kept only if it is still the same when it ends.
+# The commit at the start of the run. Figures are only stored if it has not changed at the end.
 FIGURES_COMMIT := $(shell git rev-parse HEAD 2>/dev/null)
 
-figures: ## Write the tables of the documents anew from docs/figures/
+figures: ## Update tables and pictures of the documents from docs/figures/
 	$(FIGURES) write
 
 figures-check:
@@ -20,14 +20,14 @@ test-docs: build-c build-python node-ready build-node build-wasm demo-node ## Ru
 	$(VENV)/bin/python tests/docs/run.py
 	$(VENV)/bin/python demo/demo.py target/demo.json
 
-demo: cargo-ready ## See three nodes in three languages hold one client to one limit
+demo: cargo-ready ## Show three nodes in three languages that limit one client together
 	@echo "Building (a few minutes the first time) ..."
 	@mkdir -p target
 	@$(MAKE) --no-print-directory --quiet build-python build-node demo-node >target/demo-build.log 2>&1 || \
 		{ tail -20 target/demo-build.log; exit 1; }
 	@$(VENV)/bin/python demo/demo.py
 
-demo-figures: build-python build-node demo-node ## Draw the picture of the demonstration again: docs/plots/demo.svg
+demo-figures: build-python build-node demo-node ## Update the picture of the demonstration, docs/plots/demo.svg
 	$(VENV)/bin/python demo/demo.py target/demo.json
 	$(call KEEP,demo,make demo-figures,target/demo.json)
 

@@ -1,4 +1,4 @@
-# Modules for web servers, built against Debian's own and an installed libdthrottle.
+# Modules for the web servers of Debian, linked with libdthrottle.
 
 MODULES := target/modules
 MODULE_WARNINGS := -O2 -g -Wall -Wextra -Werror -Wunused-parameter
@@ -9,7 +9,7 @@ NGINX_CONFIGURE = . ./conf_flags && PKG_CONFIG_PATH="$(CURDIR)/$(MODULES)/lib/pk
 	--with-ld-opt=-fPIC --builddir="$(CURDIR)/$(MODULES)/nginx" \
 	--add-dynamic-module="$(CURDIR)/modules/nginx"
 
-# What the modules are linked with. When they run they find it where the system looks.
+# The library that the modules are linked with. At run time the system's loader finds it.
 $(MODULES)/lib/libdthrottle.so: build-c
 	@$(MAKE) --no-print-directory --quiet install PREFIX="$(CURDIR)/$(MODULES)"
 
@@ -20,7 +20,7 @@ build-nginx: $(MODULES)/lib/libdthrottle.so ## Build the nginx module: target/mo
 		{ tail -20 "$(CURDIR)/$(MODULES)/nginx.log"; exit 1; }
 	$(MAKE) --no-print-directory --quiet -C $(NGINX_SOURCE) -f "$(CURDIR)/$(MODULES)/nginx/Makefile" modules
 
-# apxs leaves its files beside the sources: it works on a copy.
+# apxs writes its files beside the sources, so it works on a copy.
 build-apache: $(MODULES)/lib/libdthrottle.so ## Build the Apache module: target/modules/apache/.libs/mod_dthrottle.so
 	@$(NEED) gcc pkg-config apache2 apxs=apache2-dev
 	@mkdir -p $(MODULES)/apache && cp modules/apache/*.[ch] $(MODULES)/apache
@@ -29,7 +29,7 @@ build-apache: $(MODULES)/lib/libdthrottle.so ## Build the Apache module: target/
 		mod_dthrottle.c dir_conf.c server.c domain.c child.c delayed.c request.c publish.c >../apache.log 2>&1 || \
 		{ grep -A5 -i error ../apache.log; exit 1; }
 
-bench-servers: build-nginx build-apache ## Measure the modules against limit_req and the bare servers; writes bench/out/servers.json
+bench-servers: build-nginx build-apache ## Compare the modules with limit_req and the bare servers; writes bench/out/servers.json
 	@$(NEED) valgrind wrk $(APACHE_MODULES)/mod_qos.so=libapache2-mod-qos \
 		$(APACHE_MODULES)/mod_evasive20.so=libapache2-mod-evasive
 	$(PYTHON) bench/servers/main.py

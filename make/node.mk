@@ -1,10 +1,10 @@
-# Node: the addon in bindings-node, its tests, and the style and types of all JavaScript here.
+# The Node package in bindings-node: its build and tests, and the style and types of all JavaScript.
 
 NODE_DIR := bindings-node
 NODE_TOOLS := node_modules/.ready
 NODE_TEST := node --test --test-reporter=./$(NODE_DIR)/test/shared/quiet.mjs
 TSC := node_modules/.bin/tsc
-# The file's name as native.js looks for it: linux-x64.
+# The file name that native.js loads, such as dthrottle.linux-x64.node.
 NODE_ADDON = $(NODE_DIR)/dthrottle.$(shell node -p 'process.platform + "-" + process.arch').node
 
 node-there:
@@ -17,7 +17,7 @@ $(NODE_TOOLS): package.json package-lock.json | node-there
 
 node-ready: node-there $(NODE_TOOLS)
 
-# `install` replaces the file: what runs with the old one keeps it.
+# `install` replaces the file, so running programs keep the old one.
 build-node: cargo-ready node-there ## Build the Node package: require('./bindings-node')
 	$(CARGO) build --quiet --release --package dthrottle-node
 	@install -m 755 $(RELEASE)/libdthrottle_node.so $(NODE_ADDON)
@@ -27,23 +27,23 @@ test-node: node-ready build-node ## Test the Node package: vectors, classes, wor
 	@install -m 755 target/debug/libdthrottle_node.so target/debug/dthrottle.node
 	$(NODE_TEST) $(NODE_DIR)/test/*.test.js
 
-# What is made for WebAssembly is looked at by test-wasm: a look should not need a build.
+# test-wasm checks the types of the WebAssembly package, because that needs a build.
 lint-js: node-ready ## Check style and types of all JavaScript
 	node_modules/.bin/eslint .
 	$(TSC) --project tsconfig.json
 	$(TSC) --project tsconfig.bundler.json
-	@! grep -n '"resolved"' package-lock.json bench/node/package-lock.json || { echo "package-lock.json: addresses of a registry" >&2; exit 1; }
+	@! grep -n '"resolved"' package-lock.json bench/node/package-lock.json || { echo "package-lock.json must not have the addresses of a registry" >&2; exit 1; }
 
 NODE_BENCH := target/bench/node
 
-# What dthrottle is measured against is no tool of the checkout, and stays apart.
+# The other limiters of the benchmark are installed in target/, apart from the tools.
 $(NODE_BENCH)/.ready: bench/node/package.json bench/node/package-lock.json | node-there
 	@mkdir -p $(NODE_BENCH)
 	@cp bench/node/package.json bench/node/package-lock.json $(NODE_BENCH)
 	npm ci --prefix $(NODE_BENCH) --no-audit --no-fund --loglevel=error
 	@touch $@
 
-bench-node: build-node $(NODE_BENCH)/.ready ## Measure the Node package against express-rate-limit and rate-limiter-flexible; writes bench/out/node.json
+bench-node: build-node $(NODE_BENCH)/.ready ## Compare with express-rate-limit and rate-limiter-flexible; writes bench/out/node.json
 	@$(NEED) redis-server taskset=util-linux
 	node bench/node/main.js
 	$(call KEEP,node,make bench-node,bench/out/node.json)

@@ -1,4 +1,4 @@
-# Python: the package in .venv, its tests, and the style of all Python here.
+# The Python package: its build in .venv, its tests, and the style of all Python code.
 
 PYTHON_DIR := bindings-python
 VENV_PYTHON := $(VENV)/bin/python
@@ -7,14 +7,14 @@ WHEELS := target/wheels
 PYPROJECT := $(PYTHON_DIR)/pyproject.toml
 RUFF := RUFF_CACHE_DIR=target/ruff $(VENV)/bin/ruff
 MYPY := $(VENV_PYTHON) -m mypy --config-file $(PYPROJECT)
-# Modules of one folder may have the names of another's: mypy sees a folder at a time.
+# Folders have modules with the same names, so mypy checks one folder at a time.
 PYTHON_TESTS = $(sort $(dir $(shell find tests -name '*.py')))
 
-# A Python without venv and pip is Debian's; `need` says or installs what brings them.
+# Python of Debian lacks venv and pip; `need` installs the package that has them, or names it.
 $(VENV_READY): $(PYTHON_DIR)/requirements-dev.txt
 	@$(NEED) $(PYTHON)=python3
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
-		{ echo "missing: Python 3.10 or later; say which with make PYTHON=..." >&2; exit 1; }
+		{ echo "missing: Python 3.10 or later; choose one with make PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || $(NEED) ensurepip=python3-venv
 	$(PYTHON) -m venv --clear $(VENV)
 	$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --requirement $<
@@ -23,7 +23,6 @@ $(VENV_READY): $(PYTHON_DIR)/requirements-dev.txt
 
 venv: $(VENV_READY)
 
-# Cargo knows what has to be compiled again; the rest takes a second or two.
 build-python: cargo-ready venv ## Build the Python package and install it into .venv
 	@rm -f $(WHEELS)/dthrottle-*.whl
 	$(VENV)/bin/maturin build --quiet --release --locked --manifest-path $(PYTHON_DIR)/Cargo.toml \
@@ -43,15 +42,15 @@ $(BENCH_VENV)/.ready: bench/python/requirements.txt $(VENV_READY)
 	$(BENCH_PYTHON) -m pip check --quiet
 	@touch $@
 
-# PARTS=calls measures only that; see bench/python/main.py.
-bench-python: build-python $(BENCH_VENV)/.ready ## Measure against limits and Flask-Limiter; writes bench/out/python.json
+# PARTS=calls measures only this part; see bench/python/main.py.
+bench-python: build-python $(BENCH_VENV)/.ready ## Compare with limits and Flask-Limiter; writes bench/out/python.json
 	@$(NEED) redis-server valgrind
 	$(BENCH_PYTHON) -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
 		--force-reinstall $(WHEELS)/dthrottle-*.whl
 	$(BENCH_PYTHON) bench/python/main.py $(PARTS)
 	$(call KEEP,python,make bench-python,bench/out/python.json)
 
-# What needs no build.
+# The checks that need no build.
 style-python: venv
 	$(RUFF) check --quiet --config $(PYPROJECT) $(PYTHON_DIR) tests demo bench scripts
 	$(RUFF) format --quiet --check --config $(PYPROJECT) $(PYTHON_DIR) tests demo bench scripts

@@ -1,4 +1,4 @@
-# WebAssembly: the package in bindings-wasm/pkg, and its tests.
+# The WebAssembly package in bindings-wasm/pkg, and its tests.
 
 WASM_DIR := bindings-wasm
 
@@ -7,7 +7,7 @@ build-wasm: wasm-ready node-there ## Build the WebAssembly package: bindings-was
 	$(CARGO) run --quiet --package xtask -- wasm
 	node scripts/pack-docs.js $(WASM_DIR)/README.md $(WASM_DIR)/pkg busy cluster configuration semantics table
 
-# A native node takes part in one of the tests.
+# One of the tests needs a native node.
 test-wasm: node-ready build-node build-wasm ## Test the WebAssembly package, for Node, for the web and in Chromium
 	@$(NEED) chromium
 	$(CARGO) test --quiet --package xtask

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Count the lines of shipped code in each part: no comments, no blank lines, no tests.
 
-lines.py [COMMIT]: of the working tree, or of a commit. Not counted are doc comments, Python's
-docstrings, items of Rust under `#[cfg(test)]`, files and folders of tests, and what is generated.
+lines.py [COMMIT] counts a commit, or the working tree. It does not count doc comments, docstrings of
+Python, items of Rust under `#[cfg(test)]`, files and folders of tests, and generated files.
 """
 
 import ast
@@ -16,7 +16,7 @@ from pathlib import Path
 
 PARTS = ("core/src/", "bindings-", "daemon/src/", "cli/src/", "modules/")
 SKIPPED = re.compile(r"(^|/)(tests?|examples|pkg)/|/tests\.rs$|/build\.rs$")
-# Strings come first, so that a comment's beginning in one of them is none.
+# Strings are matched first, because they may contain the start of a comment.
 STRING = r"'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\])*\""
 COMMENT = r"//[^\n]*|/\*.*?\*/"
 REGEX = r"(?<=[=(,:;!&|?\[{}\n] )/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n\[])+/|"
@@ -31,7 +31,7 @@ KINDS = {"mjs": "js", "mts": "js", "ts": "js", "h": "c", "pyi": "py"}
 
 
 def without_comments(text: str, kind: str, *, keep_strings: bool) -> str:
-    """Return the text with blanks in place of comments, and of strings if they are not kept."""
+    """Return the text with comments replaced by blanks, and strings too unless they are kept."""
 
     def blank(found: re.Match[str]) -> str:
         if keep_strings and found[1] is not None:
@@ -60,7 +60,7 @@ def without_tests(text: str, bare: str) -> str:
 
 
 def python_lines(text: str) -> int:
-    """Return how many lines of Python have code that is no docstring."""
+    """Return the number of lines with Python code, without docstrings."""
     ignored = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
     ignored |= {tokenize.ENCODING, tokenize.ENDMARKER}
     lines: set[int] = set()
@@ -75,7 +75,7 @@ def python_lines(text: str) -> int:
 
 
 def count(path: str, text: str) -> int:
-    """Return the lines of code in a file; 0 for a kind that has none."""
+    """Return the lines of code in a file, or 0 if it is not source code."""
     suffix = path.rpartition(".")[2]
     kind = KINDS.get(suffix, suffix)
     if kind == "py":
@@ -119,7 +119,7 @@ def main() -> None:
     for name, lines in sorted(sums.items()):
         print(f"{name:<18}{lines:>7}")
     core = sum(lines for name, lines in sums.items() if name.startswith("core/"))
-    print(f"{'core, all of it':<18}{core:>7}\n{'total':<18}{sum(sums.values()):>7}")
+    print(f"{'core, total':<18}{core:>7}\n{'total':<18}{sum(sums.values()):>7}")
 
 
 if __name__ == "__main__":
