@@ -1,6 +1,6 @@
-"""Throws garbage, recordings, and recordings with a bit changed at every node, until it is ended.
+"""Sends random bytes, recorded datagrams, and recorded datagrams with one changed bit to every node.
 
-python attack.py PORT OWN ADDRESS ...: runs where it can see what all nodes send.
+python attack.py PORT OWN ADDRESS ... runs until it is killed, on a host that sees all datagrams.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import sys
 import time
 
 ETH_P_ALL = 3
-# Recordings that are kept: enough to be seconds old.
-KEPT = 5000
-# So many of each kind for each node, a hundred times a second.
-EACH = 2
-# What is before the payload of a UDP datagram over IPv4 in an Ethernet frame.
+# The number of recorded frames to keep, enough that some are seconds old.
+MAX_FRAMES = 5000
+# The datagrams of each kind for each node, a hundred times per second.
+DATAGRAMS_PER_NODE = 2
+# The headers before the payload: Ethernet, IPv4, UDP.
 HEADERS = 14 + 20 + 8
 
 
 def record(tap: socket.socket, port: int, own: bytes, frames: list[tuple[str, bytes]]) -> None:
-    """Take what nodes sent to the port of any node, with the device on which it was seen."""
+    """Record datagrams to the port of a node, with the device on which they were seen."""
     wanted = b"\x11", port.to_bytes(2, "big")
     while True:
         try:
@@ -30,33 +30,33 @@ def record(tap: socket.socket, port: int, own: bytes, frames: list[tuple[str, by
         if kind != socket.PACKET_OUTGOING or (frame[23:24], frame[36:38]) != wanted:
             continue
         if frame[26:30] != own:
-            if len(frames) < KEPT:
+            if len(frames) < MAX_FRAMES:
                 frames.append((device, frame))
             else:
-                frames[random.randrange(KEPT)] = (device, frame)
+                frames[random.randrange(MAX_FRAMES)] = (device, frame)
 
 
 def main(port: int, own: str, addresses: list[str]) -> None:
-    """Throw."""
+    """Attack until this process is killed."""
     packed = socket.inet_aton(own)
     tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
     tap.setblocking(False)
-    stranger = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    outsider = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     frames: list[tuple[str, bytes]] = []
     while True:
         record(tap, port, packed, frames)
         for address in addresses:
-            for _ in range(EACH):
-                stranger.sendto(random.randbytes(random.randrange(1400)), (address, port))
+            for _ in range(DATAGRAMS_PER_NODE):
+                outsider.sendto(random.randbytes(random.randrange(1400)), (address, port))
                 if not frames:
                     continue
-                # The same from the same to the same; to any other from here; changed.
+                # Replay a frame unchanged, replay its payload from here, and change one bit of it.
                 device, frame = random.choice(frames)
                 tap.sendto(frame, (device, 0))
                 payload = bytearray(random.choice(frames)[1][HEADERS:])
-                stranger.sendto(payload, (address, port))
+                outsider.sendto(payload, (address, port))
                 payload[random.randrange(len(payload))] ^= 1 << random.randrange(8)
-                stranger.sendto(payload, (address, port))
+                outsider.sendto(payload, (address, port))
         time.sleep(0.01)
 
 

@@ -1,4 +1,4 @@
-"""What the tests need of the machine."""
+"""Checks the requirements of the tests."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ import pytest
 
 def pytest_sessionstart() -> None:
     if os.geteuid() != 0:
-        pytest.exit("these tests make network namespaces: run them as root", returncode=1)
+        pytest.exit("these tests create network namespaces; run them as root", returncode=1)

@@ -1,5 +1,5 @@
 /*
- * The same as hammer.py: hammer CONFIG, the configuration as TOML.
+ * The node of hammer.py in C: hammer CONFIG, with the configuration as TOML.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <dthrottle.h>
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
     dthrottle_domain_t *domain;
     if (argc != 2)
         return EXIT_FAILURE;
-    /* Nobody shall have to wait for the children. */
+    /* Let the system reap the children. */
     signal(SIGCHLD, SIG_IGN);
     if (dthrottle_open(argv[1], strlen(argv[1]), &throttle, error, sizeof error) != DTHROTTLE_OK ||
         dthrottle_domain(throttle, NULL, 0, &domain) != DTHROTTLE_OK) {

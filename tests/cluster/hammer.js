@@ -1,4 +1,4 @@
-// The same as hammer.py: node hammer.js CONFIG.
+// The node of hammer.py in JavaScript: node hammer.js CONFIG.
 'use strict';
 
 const { spawn } = require('node:child_process');
@@ -12,7 +12,7 @@ function clock() {
   return performance.timeOrigin + performance.now();
 }
 
-// Blocks: the exchange has a thread of its own.
+// Blocks the main thread. The exchange has a thread of its own.
 function wait(due) {
   let now = clock();
   while (now < due) {
@@ -38,7 +38,7 @@ function run(throttle, start, rate, ms, tag) {
   console.log('done');
 }
 
-// Node cannot fork without another program in the child, which inherits what was not closed for it.
+// Node cannot fork without starting a program, which inherits the descriptors that were not closed.
 function fork() {
   const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
   child.unref();

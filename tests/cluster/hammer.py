@@ -1,13 +1,13 @@
-"""A node that is asked at an even pace; hammer.js, hammer.c and core/examples/node.rs do the same.
+"""A node that checks a tag at a constant rate. hammer.js, hammer.c and core/examples/node.rs are equal.
 
-python hammer.py CONFIG, the configuration as JSON, prints `ready` when the node has begun. Then it
-does what each line of its input says:
+`python hammer.py CONFIG`, with the configuration as JSON, prints `ready` when the node has started.
+Then it executes the commands on its standard input, one per line:
 
-- run START RATE MS TAG: from a time of day on, asks RATE times a second for so many milliseconds.
-  Prints a row for each tenth of a second that has passed, `TENTH ASKED ADMITTED BALANCE`, then
-  `done`. All times are milliseconds since 1970.
-- balance TAG: prints what the tag's bucket holds.
-- fork: leaves a child that does nothing, and prints its number.
+- run START RATE MS TAG: from START on, checks the tag RATE times per second for MS milliseconds.
+  Prints a row `TENTH CHECKS ADMITTED BALANCE` for each tenth of a second, then `done`. Times are
+  milliseconds since 1970.
+- balance TAG: prints the balance of the tag's bucket.
+- fork: forks a child that does nothing, and prints its process id.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ TENTH = 100
 
 
 def run(throttle: Throttle, start: int, rate: int, ms: int, tag: str) -> None:
-    """Ask at an even pace."""
-    tenth, asked, admitted = start // TENTH, 0, 0
+    """Check the tag at a constant rate."""
+    tenth, checks, admitted = start // TENTH, 0, 0
     end, number = start + ms, 0
     while True:
         due = min(start + number * 1000 / rate, end)
         while (now := time.time() * 1000) < due:
             time.sleep((due - now) / 1000)
         while tenth < min(now, end) // TENTH:
-            print(tenth, asked, admitted, throttle.peek(tag).balance, flush=True)
-            tenth, asked, admitted = tenth + 1, 0, 0
+            print(tenth, checks, admitted, throttle.peek(tag).balance, flush=True)
+            tenth, checks, admitted = tenth + 1, 0, 0
         if now >= end:
             break
         number += 1
-        asked += 1
+        checks += 1
         admitted += throttle.allow(tag)
     print("done", flush=True)
 
 
 def fork() -> int:
-    """Leave a child that has everything this process has."""
+    """Fork a child that inherits all file descriptors and sleeps."""
     child = os.fork()
     if child == 0:
         while True:
@@ -52,8 +52,8 @@ def fork() -> int:
 
 
 def main() -> None:
-    """Do what the input says."""
-    # Nobody shall have to wait for the children.
+    """Execute the commands."""
+    # Let the system reap the children.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     throttle = Throttle(**json.loads(sys.argv[1]))
     throttle.allow("hello")

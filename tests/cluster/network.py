@@ -1,6 +1,6 @@
-"""Hosts as network namespaces: each has one interface, and a bridge in one more joins them all.
+"""Hosts as network namespaces. Each has one interface; a bridge in another namespace connects them.
 
-The bridge has an address too, from which strangers can send. Needs root.
+The bridge has an address too, from which outsiders can send. Needs root.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def call(*command: str, text: str | None = None) -> None:
 
 
 class Network:
-    """So many hosts, numbered from 1; the bridge is number 0."""
+    """A network of hosts, numbered from 1. The bridge is number 0."""
 
     def __init__(self, hosts: int, *, ipv6: bool = False) -> None:
         self.hosts = range(1, hosts + 1)
@@ -33,34 +33,34 @@ class Network:
             raise
 
     def close(self) -> None:
-        """Remove all hosts that there are. Their processes must have ended."""
+        """Remove all hosts. Their processes must have exited."""
         for host in (0, *self.hosts):
             subprocess.run(["ip", "netns", "delete", self.namespace(host)], check=False)
 
     def namespace(self, host: int) -> str:
-        """Name a host for `ip netns`."""
+        """Return the name of a host's namespace."""
         return f"{self._name}-{host}"
 
-    def on(self, host: int) -> list[str]:
-        """Begin a command that runs on a host."""
+    def command_on(self, host: int) -> list[str]:
+        """Return the prefix of a command that runs on a host."""
         return ["ip", "netns", "exec", self.namespace(host)]
 
     def ip_address(self, host: int) -> str:
-        """Give the address of a host."""
+        """Return the address of a host."""
         return f"fd73::{host + 10}" if self._ipv6 else f"10.73.0.{host + 10}"
 
     def address(self, host: int, port: int = PORT) -> str:
-        """Give address and port of a node."""
+        """Return the address and port of a node."""
         ip = self.ip_address(host)
         return f"[{ip}]:{port}" if self._ipv6 else f"{ip}:{port}"
 
-    def lose(self, percent: int) -> None:
-        """Lose so many of all datagrams that arrive."""
+    def drop_packets(self, percent: int) -> None:
+        """Drop a share of all datagrams that arrive."""
         for host in self.hosts:
             self._filter(host, f"numgen random mod 100 < {percent} drop")
 
-    def part(self, *groups: Iterable[int]) -> None:
-        """Let no group hear another."""
+    def partition(self, *groups: Iterable[int]) -> None:
+        """Block all traffic between the groups."""
         groups = tuple(tuple(group) for group in groups)
         for group in groups:
             others = [host for other in groups if other != group for host in other]
@@ -70,9 +70,9 @@ class Network:
                 self._filter(host, f"{family} saddr {{ {addresses} }} drop")
 
     def heal(self) -> None:
-        """Let everything through."""
+        """Remove all filters."""
         for host in self.hosts:
-            call(*self.on(host), "nft", "flush", "ruleset")
+            call(*self.command_on(host), "nft", "flush", "ruleset")
 
     def _build(self) -> None:
         for host in (0, *self.hosts):
@@ -89,10 +89,10 @@ class Network:
     def _filter(self, host: int, rule: str) -> None:
         hook = "type filter hook input priority 0; policy accept;"
         rules = f"flush ruleset\ntable inet test {{\nchain in {{\n{hook}\n{rule}\n}}\n}}\n"
-        call(*self.on(host), "nft", "-f", "-", text=rules)
+        call(*self.command_on(host), "nft", "-f", "-", text=rules)
 
     def _give_address(self, host: int, device: str) -> None:
-        # nodad: it is there at once.
+        # nodad makes the address usable immediately.
         rest = f"/64 dev {device} nodad" if self._ipv6 else f"/24 dev {device}"
         self._ip(host, f"address add {self.ip_address(host)}{rest}")
 

@@ -1,4 +1,4 @@
-"""Nodes in four languages: each is a process of its own that takes orders, as hammer.py says."""
+"""Nodes in four languages. Each is a process that takes the commands of hammer.py."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
 BUILT = REPOSITORY / "target" / "release"
 LANGUAGES = ("python", "node", "c", "rust")
-# How long anything may take before it counts as never.
-NEVER = 60.0
+# The longest time to wait for anything.
+TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
 class Row:
-    """What happened on a node in a tenth of a second, and the balance at its end."""
+    """The counts of a node in a tenth of a second, and the balance at its end."""
 
     tenth: int
-    asked: int
+    checks: int
     admitted: int
     balance: int
 
 
 def command(language: str, config: dict[str, Any]) -> list[str]:
-    """Give the program of a language with its configuration: as objects, or as TOML."""
+    """Return the command that starts a node, with its configuration as JSON or TOML."""
     match language:
         case "python":
             return [sys.executable, str(HERE / "hammer.py"), json.dumps(config)]
@@ -57,7 +57,7 @@ def _value(value: Any) -> str:
 
 
 class Node:
-    """A process that is, or belongs to, a node."""
+    """A process of a node."""
 
     def __init__(
         self,
@@ -80,59 +80,59 @@ class Node:
 
     @property
     def pid(self) -> int:
-        """The process. `ip netns exec` becomes the program it starts."""
+        """Return the process id, because `ip netns exec` replaces itself with the program."""
         return self._process.pid
 
     def wait_ready(self) -> None:
-        """Wait until it has begun."""
+        """Wait until the node has started."""
         line = self.line()
         assert line == "ready", (self.language, line)
 
     def line(self) -> str | None:
-        """Read a line; none: it has ended."""
-        return self._lines.get(timeout=NEVER)
+        """Return the next line, or None if the process has exited."""
+        return self._lines.get(timeout=TIMEOUT_S)
 
-    def tell(self, order: str) -> None:
-        """Give an order."""
+    def send(self, command: str) -> None:
+        """Send a command."""
         assert self._process.stdin
-        self._process.stdin.write(f"{order}\n")
+        self._process.stdin.write(f"{command}\n")
         self._process.stdin.flush()
 
-    def ask(self, order: str) -> str:
-        """Give an order that is answered with a line."""
-        self.tell(order)
+    def query(self, command: str) -> str:
+        """Send a command, and return the line of its answer."""
+        self.send(command)
         line = self.line()
-        assert line is not None, f"{self.language} ended at {order}"
+        assert line is not None, f"{self.language} exited at {command}"
         return line
 
     def balance(self, tag: str) -> int:
-        """Give what a tag's bucket holds."""
-        return int(self.ask(f"balance {tag}"))
+        """Return the balance of a tag's bucket."""
+        return int(self.query(f"balance {tag}"))
 
     def stats(self) -> dict[str, int]:
-        """Give what a node in Rust knows of the cluster."""
-        words = (word.partition("=") for word in self.ask("stats").split())
+        """Return the cluster statistics of a node in Rust."""
+        words = (word.partition("=") for word in self.query("stats").split())
         return {name: int(number) for name, _, number in words}
 
     def rows(self) -> Iterator[Row]:
-        """Give the rows of a run until it is done, or the process has ended."""
+        """Yield the rows of a run until it is done or the process has exited."""
         while (line := self.line()) not in ("done", None):
             yield Row(*map(int, str(line).split()))
 
     def kill(self) -> None:
-        """End it wherever it is."""
+        """Kill the process."""
         self._process.kill()
-        self._process.wait(NEVER)
+        self._process.wait(TIMEOUT_S)
 
     def end(self) -> None:
-        """Let it end by itself, if it has not yet."""
+        """Close its input, so that the process exits, unless it has exited."""
         assert self._process.stdin
         try:
             self._process.stdin.close()
-            self._process.wait(NEVER)
+            self._process.wait(TIMEOUT_S)
         except (BrokenPipeError, subprocess.TimeoutExpired):
             self.kill()
-        self._reader.join(NEVER)
+        self._reader.join(TIMEOUT_S)
 
     def _read(self) -> None:
         assert self._process.stdout
@@ -143,15 +143,15 @@ class Node:
 
 
 def start_all(nodes: Sequence[Node]) -> None:
-    """Wait until all have begun."""
+    """Wait until all nodes have started."""
     for node in nodes:
         node.wait_ready()
 
 
 def poll(what: str) -> Iterator[float]:
-    """Give the time that has passed, again and again, and fail when it is too much."""
+    """Yield the seconds that have passed, until the condition `what` takes too long."""
     begin = time.monotonic()
-    while (passed := time.monotonic() - begin) < NEVER:
+    while (passed := time.monotonic() - begin) < TIMEOUT_S:
         yield passed
         time.sleep(0.01)
-    raise AssertionError(f"never: {what}")
+    raise AssertionError(f"condition not met within {TIMEOUT_S} s: {what}")

@@ -1,4 +1,4 @@
-"""Nodes in four languages on four hosts hold one client to one bucket, whatever goes wrong."""
+"""Tests that four nodes in four languages limit one client like one bucket, also during failures."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any
 
 import pytest
 from network import PORT, Network
-from nodes import HERE, LANGUAGES, NEVER, Node
+from nodes import HERE, LANGUAGES, TIMEOUT_S, Node
 from scenario import BURST, RATE, SECRET, TAG, Result, Scenario, Stage
 
-# A partition begins and ends; then it takes as long again until the debt is paid.
+# Seconds at which a partition begins and ends, and at which the debt of it is paid.
 PARTED, HEALED, PAID = 1, 11, 25
 KILLED, RESTARTED = 8, 10
 
 
-def listed(network: Network, host: int) -> dict[str, Any]:
-    """Know the addresses of all others."""
+def peer_list_config(network: Network, host: int) -> dict[str, Any]:
+    """Return the keys of a cluster that lists its peers."""
     peers = [network.address(peer) for peer in network.hosts if peer != host]
     return {"listen": network.address(host), "peers": peers}
 
 
-def found(network: Network, host: int) -> dict[str, Any]:
-    """Know nobody."""
+def multicast_config(network: Network, host: int) -> dict[str, Any]:
+    """Return the keys of a cluster that finds its peers by multicast."""
     group = {"multicast": f"239.73.73.73:{PORT}", "interface": "eth0"}
     return {"listen": network.address(host, 0), **group}
 
@@ -37,56 +37,67 @@ def kill(stage: Stage) -> None:
 
 
 def restart(stage: Stage) -> None:
-    """Start it again: it has forgotten everything."""
+    """Start the killed node again, with an empty table."""
     node = stage.start(LANGUAGES.index("c") + 1)
     node.wait_ready()
     stage.join(node)
 
 
 def attack(stage: Stage) -> None:
-    """Throw everything at every port, and let nodes with other secrets try to join."""
+    """Attack every node, and let nodes with other secrets try to join."""
     network = stage.network
     addresses = [network.ip_address(host) for host in (0, *network.hosts)]
-    command = [*network.on(0), sys.executable, str(HERE / "attack.py"), str(PORT), *addresses]
+    command = [
+        *network.command_on(0),
+        sys.executable,
+        str(HERE / "attack.py"),
+        str(PORT),
+        *addresses,
+    ]
     attacker = subprocess.Popen(command)
     stage.stack.callback(end_attack, attacker)
     keys: list[dict[str, Any]] = [{"secret": f"{SECRET}?"}, {"without_secret": True}]
     for port, key in enumerate(keys, PORT):
-        cluster = {"name": "test", **key, **listed(network, 0), "listen": network.address(0, port)}
+        cluster = {
+            "name": "test",
+            **key,
+            **peer_list_config(network, 0),
+            "listen": network.address(0, port),
+        }
         rule = {"rate": f"{RATE}/s", "burst": BURST}
-        stranger = Node("rust", {**rule, "cluster": cluster}, on=network.on(0))
-        stage.stack.callback(stranger.end)
-        stranger.wait_ready()
-        # What it admits it reports, under its own key.
-        stage.run(stranger, RATE, TAG)
+        outsider = Node("rust", {**rule, "cluster": cluster}, on=network.command_on(0))
+        stage.stack.callback(outsider.end)
+        outsider.wait_ready()
+        # It reports what it admits under its own key.
+        stage.run(outsider, RATE, TAG)
 
 
 def end_attack(attacker: subprocess.Popen[bytes]) -> None:
-    """See that it went on to the end."""
+    """End the attacker, and check that it was still running."""
     attacker.terminate()
-    assert attacker.wait(NEVER) == -signal.SIGTERM
+    assert attacker.wait(TIMEOUT_S) == -signal.SIGTERM
 
 
 SCENARIOS = {
-    "undisturbed": Scenario(cluster=listed),
-    "ipv6": Scenario(cluster=listed, ipv6=True),
-    "multicast": Scenario(cluster=found),
-    "loss": Scenario(cluster=listed, before=lambda network: network.lose(30)),
+    "undisturbed": Scenario(cluster=peer_list_config),
+    "ipv6": Scenario(cluster=peer_list_config, ipv6=True),
+    "multicast": Scenario(cluster=multicast_config),
+    "loss": Scenario(cluster=peer_list_config, before=lambda network: network.drop_packets(30)),
     "partition": Scenario(
-        cluster=listed,
+        cluster=peer_list_config,
         seconds=PAID,
-        faults=[
-            (PARTED, lambda stage: stage.network.part((1, 2), (3, 4))),
+        events=[
+            (PARTED, lambda stage: stage.network.partition((1, 2), (3, 4))),
             (HEALED, lambda stage: stage.network.heal()),
         ],
     ),
-    "kill": Scenario(cluster=listed, faults=[(KILLED, kill), (RESTARTED, restart)]),
-    "attack": Scenario(cluster=listed, faults=[(0, attack)]),
-    # A node that has forgotten what it heard must not believe the recordings either.
+    "kill": Scenario(cluster=peer_list_config, events=[(KILLED, kill), (RESTARTED, restart)]),
+    "attack": Scenario(cluster=peer_list_config, events=[(0, attack)]),
+    # A restarted node does not know which reports it has received, and must not accept recordings.
     "attack and kill": Scenario(
-        cluster=listed, faults=[(0, attack), (KILLED, kill), (RESTARTED, restart)]
+        cluster=peer_list_config, events=[(0, attack), (KILLED, kill), (RESTARTED, restart)]
     ),
-    "alone": Scenario(),
+    "without a cluster": Scenario(),
 }
 
 Play = Callable[[str], Result]
@@ -94,7 +105,7 @@ Play = Callable[[str], Result]
 
 @pytest.fixture(scope="module")
 def play() -> Iterator[Play]:
-    """Play all at once: they mostly sleep."""
+    """Run all scenarios at once, because they mostly sleep."""
     with ThreadPoolExecutor(len(SCENARIOS)) as threads:
         results: dict[str, Future[Result]] = {
             name: threads.submit(scenario.play) for name, scenario in SCENARIOS.items()
@@ -103,58 +114,58 @@ def play() -> Iterator[Play]:
 
 
 @pytest.mark.parametrize("name", ["undisturbed", "ipv6", "multicast"])
-def test_one_bucket(play: Play, name: str) -> None:
+def test_nodes_admit_as_much_as_one_bucket(play: Play, name: str) -> None:
     result = play(name)
-    result.is_one_bucket()
+    result.assert_one_bucket()
     assert result.stats["up"] == len(LANGUAGES) - 1
     assert result.stats["reports_lost"] == 0
 
 
-def test_loss(play: Play) -> None:
+def test_nodes_admit_as_much_as_one_bucket_with_packet_loss(play: Play) -> None:
     result = play("loss")
-    result.is_one_bucket()
-    assert result.stats["reports_repaired"] > 0, "nothing was lost"
+    result.assert_one_bucket()
+    assert result.stats["reports_repaired"] > 0, "no report was lost and repaired"
 
 
-def test_partition(play: Play) -> None:
+def test_a_partition_admits_one_more_bucket_which_is_paid_back(play: Play) -> None:
     result = play("partition")
     one, more = BURST + RATE * HEALED, BURST + RATE * (HEALED - PARTED)
     admitted = result.until(HEALED)
     print(f"admitted {admitted} until the partition ends, one bucket {one}, bound {one + more}")
     assert one + more / 2 < admitted <= 1.02 * (one + more)
-    # From two seconds later on all agree about the debt. Nobody looks at exactly the same time, so
-    # the best of many looks counts.
-    looks = [result.balances(HEALED + 2 + tenth / 10) for tenth in range(50)]
-    spread, balances = min((max(look) - min(look), look) for look in looks)
+    # Two seconds later all nodes agree about the debt. They do not measure at exactly the same time,
+    # so the best of many measurements counts.
+    measurements = [result.balances(HEALED + 2 + tenth / 10) for tenth in range(50)]
+    spread, balances = min((max(values) - min(values), values) for values in measurements)
     print("balances", balances)
     assert len(balances) == len(LANGUAGES)
     assert max(balances) < -RATE
     assert spread <= 0.02 * RATE
-    result.is_one_bucket()
+    result.assert_one_bucket()
 
 
-def test_kill(play: Play) -> None:
+def test_a_killed_and_restarted_node_does_not_change_the_total(play: Play) -> None:
     result = play("kill")
     assert len(result.rows) == len(LANGUAGES) + 1
-    result.is_one_bucket()
+    result.assert_one_bucket()
     assert result.stats["up"] == len(LANGUAGES) - 1
 
 
 @pytest.mark.parametrize("name", ["attack", "attack and kill"])
-def test_attack(play: Play, name: str) -> None:
+def test_attackers_do_not_change_the_total(play: Play, name: str) -> None:
     result = play(name)
-    result.is_one_bucket()
+    result.assert_one_bucket()
     assert result.stats["up"] == len(LANGUAGES) - 1
     dropped = {name: n for name, n in result.stats.items() if name.startswith("dropped_")}
     print(dropped)
     for cause in ("magic", "short", "replay", "auth"):
-        assert dropped[f"dropped_{cause}"] > 0, f"nothing was dropped for {cause}"
-    assert dropped["dropped_malformed"] == 0, "something was believed before it was read"
+        assert dropped[f"dropped_{cause}"] > 0, f"no datagram was dropped for {cause}"
+    assert dropped["dropped_malformed"] == 0, "a forged datagram passed authentication"
 
 
-def test_without_the_exchange_each_has_a_bucket(play: Play) -> None:
-    result = play("alone")
+def test_nodes_without_a_cluster_have_separate_buckets(play: Play) -> None:
+    result = play("without a cluster")
     with pytest.raises(AssertionError):
-        result.is_one_bucket()
+        result.assert_one_bucket()
     all_buckets = len(LANGUAGES) * result.exact
     assert abs(result.admitted - all_buckets) <= 0.02 * all_buckets

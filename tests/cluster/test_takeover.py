@@ -1,4 +1,4 @@
-"""One process of a table exchanges; when it is killed another goes on, and nothing counts twice."""
+"""Tests that another process takes over the exchange of a table, without counting hits twice."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from nodes import Node, poll, start_all
 
 HOST = ("python", "node", "c")
 TAG = "client"
-# Small enough that every single unit is told to peers.
+# Small enough that every single unit is reported.
 BURST = 50_000
-# Hits that come late are only charged to tags that are near their limit. This one is.
+# Brings the tag near its limit, because late hits are only charged to such tags.
 TAKEN = 46_000
 RATE, MS = 25, 3000
-# Reports and repairs take far less.
-PATIENCE = 20
-# Who goes on is up to chance: after so many kills every language has been killed, or never will.
-MOST_KILLS = 15
+# Reports and repairs take much less.
+AGREEMENT_TIMEOUT_S = 20
+# Which process takes over is random. After this number of kills, every language was killed.
+MAX_KILLS = 15
 
 
 @dataclass
 class Host:
-    """A table with three processes, and one that only looks; and another node."""
+    """A table with three processes and an observer, and a remote node."""
 
     config: dict[str, Any]
     port: int
-    watch: Node
+    observer: Node
     remote: Node
     processes: list[Node] = field(default_factory=list)
     stack: ExitStack = field(default_factory=ExitStack)
@@ -45,16 +45,16 @@ class Host:
         self.stack.callback(node.end)
         self.processes.append(node)
 
-    def exchanger(self) -> Node:
-        """Find the process that exchanges."""
-        pid = self.watch.stats()["pid"]
+    def exchanging_process(self) -> Node:
+        """Return the process that runs the exchange."""
+        pid = self.observer.stats()["pid"]
         [node] = [node for node in self.processes if node.pid == pid]
         return node
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
-    """Start everything."""
+    """Start all processes."""
     ports = free_ports(2)
     rule = {"rate": "1 per 100 years", "burst": BURST}
 
@@ -67,40 +67,40 @@ def host(tmp_path: Path) -> Iterator[Host]:
 
     here = config(ports[0], "here")
     with ExitStack() as stack:
-        watch = Node("rust", here, "observe")
+        observer = Node("rust", here, "observe")
         remote = Node("rust", config(ports[1], "remote"))
-        host = Host(here, ports[0], watch, remote, stack=stack)
-        for node in (watch, remote):
+        host = Host(here, ports[0], observer, remote, stack=stack)
+        for node in (observer, remote):
             stack.callback(node.end)
         for language in HOST:
             host.start(language)
-        start_all([watch, remote, *host.processes])
+        start_all([observer, remote, *host.processes])
         for _ in poll("two nodes"):
-            if watch.stats()["up"] == remote.stats()["up"] == 1:
+            if observer.stats()["up"] == remote.stats()["up"] == 1:
                 break
         yield host
 
 
-def test_another_process_goes_on(host: Host) -> None:
+def test_another_process_takes_over_when_the_exchanging_process_is_killed(host: Host) -> None:
     admitted = TAKEN
-    host.remote.ask(f"take {TAKEN} {TAG}")
+    host.remote.query(f"take {TAKEN} {TAG}")
     agree(host, admitted)
     killed: list[str] = []
-    while set(killed) != set(HOST) and len(killed) < MOST_KILLS:
-        old = host.exchanger()
-        before = host.watch.stats()
-        assert holders(host.port, host.processes) == [old.pid]
+    while set(killed) != set(HOST) and len(killed) < MAX_KILLS:
+        old = host.exchanging_process()
+        before = host.observer.stats()
+        assert socket_owners(host.port, host.processes) == [old.pid]
         hammers = [node for node in (*host.processes, host.remote) if node is not old]
         start = int(time.time() * 1000) // 100 * 100 + 200
         for node in hammers:
-            node.tell(f"run {start} {RATE} {MS} {TAG}")
-        child = int(old.ask("fork"))
-        # Anywhere between two reports.
+            node.send(f"run {start} {RATE} {MS} {TAG}")
+        child = int(old.query("fork"))
+        # At a different time between two reports in each round.
         time.sleep(1 + len(killed) * 0.013)
         old.kill()
         print(f"{old.language} killed:", end=" ")
         host.processes.remove(old)
-        see_another(host, before)
+        wait_for_takeover(host, before)
         os.kill(child, 0)
         admitted += sum(row.admitted for node in hammers for row in node.rows())
         os.kill(child, signal.SIGKILL)
@@ -111,20 +111,20 @@ def test_another_process_goes_on(host: Host) -> None:
     assert set(killed) == set(HOST), killed
 
 
-def see_another(host: Host, before: dict[str, int]) -> None:
-    """Wait until another process exchanges, in a new life."""
+def wait_for_takeover(host: Host, before: dict[str, int]) -> None:
+    """Wait until another process runs the exchange, with a new incarnation."""
     begin = time.monotonic()
     for _ in poll("another process"):
-        now = host.watch.stats()
+        now = host.observer.stats()
         if now["pid"] != before["pid"]:
             break
     passed = time.monotonic() - begin
     assert now["incarnation"] > before["incarnation"]
-    new = host.exchanger()
-    print(f"{new.language} goes on after {passed:.3f} s")
-    # It says so before it has the socket.
+    new = host.exchanging_process()
+    print(f"{new.language} takes over after {passed:.3f} s")
+    # The statistics change before the process has the socket.
     for _ in poll("its socket"):
-        if holders(host.port, host.processes) == [new.pid]:
+        if socket_owners(host.port, host.processes) == [new.pid]:
             break
 
 
@@ -135,15 +135,15 @@ def agree(host: Host, admitted: int) -> None:
         balances = [node.balance(TAG) for node in (*host.processes, host.remote)]
         if set(balances) == {left}:
             break
-        stats = host.watch.stats(), host.remote.stats()
-        assert passed < PATIENCE, f"{balances}, and not {left}: {stats}"
-    # Nothing comes later.
+        stats = host.observer.stats(), host.remote.stats()
+        assert passed < AGREEMENT_TIMEOUT_S, f"balances {balances}, expected {left}: {stats}"
+    # No hits arrive later.
     time.sleep(0.3)
     assert {node.balance(TAG) for node in (*host.processes, host.remote)} == {left}
 
 
 def free_ports(count: int) -> list[int]:
-    """Find ports that were free a moment ago."""
+    """Return ports that are currently free."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket(type=socket.SOCK_DGRAM)) for _ in range(count)]
         for each in sockets:
@@ -151,15 +151,15 @@ def free_ports(count: int) -> list[int]:
         return [int(each.getsockname()[1]) for each in sockets]
 
 
-def holders(port: int, processes: Sequence[Node]) -> list[int]:
-    """Find who of the processes has the socket of a port."""
+def socket_owners(port: int, processes: Sequence[Node]) -> list[int]:
+    """Return the processes that have the socket of a port."""
     rows = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
     sockets = {f"socket:[{row[9]}]" for row in rows if row[1].endswith(f":{port:04X}")}
     return [node.pid for node in processes if sockets & files_of(node.pid)]
 
 
 def files_of(process: int) -> set[str]:
-    """Give what a process has open, as the system names it; what is closed meanwhile is left out."""
+    """Return the targets of the open file descriptors of a process."""
     found = set()
     for link in Path(f"/proc/{process}/fd").iterdir():
         with suppress(FileNotFoundError):
