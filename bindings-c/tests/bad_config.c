@@ -20,7 +20,7 @@ static void open_calls_reject_invalid_arguments(void)
     EQUAL(dthrottle_open("rate = 1\nx = 2\n", 15, &out, NULL, 0), DTHROTTLE_ERR_CONFIG);
     CHECK(out == NULL);
     EQUAL(dthrottle_open(NULL, 0, &out, error, sizeof error), DTHROTTLE_ERR_CONFIG);
-    CHECK(strstr(error, "rate: no domain has a rule") == error);
+    CHECK(strstr(error, "`rate` is missing: without a rule") == error);
     OK(dthrottle_open(RATE, RATE_LEN, &out, error, sizeof error));
     TEXT(error, "");
     dthrottle_close(out);

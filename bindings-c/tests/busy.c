@@ -73,7 +73,7 @@ static void invalid_settings_are_errors(void)
 
     EQUAL(dthrottle_busy_open(wrong, strlen(wrong), NULL, &busy, error, sizeof error),
           DTHROTTLE_ERR_CONFIG);
-    TEXT(error, "line 2: flor: unknown key; did you mean floor?");
+    TEXT(error, "line 2: `flor` is an unknown key; did you mean `floor`?");
     CHECK(busy == NULL);
     busy = busy_on("floor = 2", NULL);
     EQUAL(sent(busy, "a", 10), 10);

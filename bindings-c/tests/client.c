@@ -215,7 +215,7 @@ static void invalid_requests_return_the_errors_of_the_daemon(const dthrottle_cli
     decision.allowed = false;
     EQUAL(dthrottle_client_check(client, "none", 4, "a", 1, NULL, &decision, error, sizeof error),
           DTHROTTLE_ERR_DOMAIN);
-    CHECK(strstr(error, "no domain \"none\"") != NULL);
+    CHECK(strstr(error, "unknown domain \"none\"") != NULL);
     CHECK(decision.allowed && !decision.failed_open && decision.granted == 1);
     options.cost = 11;
     EQUAL(dthrottle_client_peek(client, NULL, 0, "a", 1, &options, &decision, error, sizeof error),

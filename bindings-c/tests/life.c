@@ -96,7 +96,7 @@ static void setters_define_domains_rules_and_dry_run(void)
     rule = rule_of("10/fortnight");
     OK(dthrottle_config_add_rule(config, "api", 3, &rule));
     EQUAL(dthrottle_open_config(config, &again, error, sizeof error), DTHROTTLE_ERR_CONFIG);
-    CHECK(strstr(error, "domains.api.rules[2].rate: ") == error);
+    CHECK(strstr(error, "`domains.api.rules[2].rate` ") == error);
     CHECK(strstr(error, "\"10/fortnight\"") != NULL);
 
     /* Invalid TOML changes nothing, and valid TOML replaces everything. */
@@ -286,13 +286,13 @@ static void a_reload_keeps_buckets_and_changes_rules(void)
     /* A reload without any rule fails, and the old rules remain. */
     OK(dthrottle_config_toml(config, "", 0, error, sizeof error));
     EQUAL(dthrottle_reload(new, config, &old, error, sizeof error), DTHROTTLE_ERR_CONFIG);
-    CHECK(old == NULL && strstr(error, "rate: no domain has a rule") == error);
+    CHECK(old == NULL && strstr(error, "`rate` is missing: without a rule") == error);
     EQUAL(dthrottle_allow(after, "t", 1, 1), 0);
 
     /* A failed reload changes nothing. */
     OK(dthrottle_config_toml(config, CLUSTER, strlen(CLUSTER), error, sizeof error));
     EQUAL(dthrottle_reload(new, config, &old, error, sizeof error), DTHROTTLE_ERR_CONFIG);
-    CHECK(old == NULL && strstr(error, "cluster: ") == error);
+    CHECK(old == NULL && strstr(error, "`cluster` ") == error);
     remove(path);
     EQUAL(dthrottle_config_file(config, path, strlen(path), error, sizeof error),
           DTHROTTLE_ERR_FILE);

@@ -65,7 +65,7 @@ static void a_configuration_is_checked_before_the_fork(void)
     OK(dthrottle_config_name_table(config, "a/b", 3));
     OK(dthrottle_config_name_table(config, "web", 3));
     EQUAL(dthrottle_config_check(config, error, sizeof error), DTHROTTLE_ERR_CONFIG);
-    CHECK(strstr(error, "table.name: ") == error && strstr(error, "a/b") != NULL);
+    CHECK(strstr(error, "`table.name` ") == error && strstr(error, "a/b") != NULL);
     dthrottle_config_free(config);
 
     config = configuration();

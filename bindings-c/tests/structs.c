@@ -186,7 +186,7 @@ static void error_messages_are_cut_to_the_buffer(void)
     EQUAL(dthrottle_open(toml, strlen(toml), &out, whole, sizeof whole), DTHROTTLE_ERR_CONFIG);
     const size_t len = strlen(whole);
     MUST(len > 40 && len < sizeof whole - 1);
-    CHECK(strstr(whole, "line 1: rate: ") == whole);
+    CHECK(strstr(whole, "line 1: `rate` ") == whole);
     for (size_t size = 0; size <= len + 2; size++) {
         memset(cut, GUARD, sizeof cut);
         EQUAL(dthrottle_open(toml, strlen(toml), &out, cut, size), DTHROTTLE_ERR_CONFIG);

@@ -86,8 +86,8 @@ static void throttles_with_the_same_table_name_share_buckets(void)
 
 static void an_invalid_table_is_an_error_that_names_the_field(void)
 {
-    static const char *const fields[] = {"table.name: ", "table.size: ", "table.group: ",
-                                         "table.dir: ", "table: "};
+    static const char *const fields[] = {"`table.name` ", "`table.size` ", "`table.group` ",
+                                         "`table.dir` ", "`table` "};
     for (int i = 0; i < 5; i++) {
         char error[256];
         dthrottle_t *out;
@@ -259,7 +259,7 @@ static void named_tables_are_listed_resized_and_removed(void)
     OK(dthrottle_table_resize(&table, NULL, NULL, 0));
     table.bytes = 10;
     EQUAL(dthrottle_table_resize(&table, NULL, error, sizeof error), DTHROTTLE_ERR_CONFIG);
-    CHECK(strstr(error, "table.size: ") == error);
+    CHECK(strstr(error, "`table.size` ") == error);
 
     OK(dthrottle_table_remove(&table, error, sizeof error));
     EQUAL(dthrottle_table_remove(&table, error, sizeof error), DTHROTTLE_ERR_FILE);

@@ -151,7 +151,7 @@ static void run_bad_config(const cJSON *vector)
         CHECK(strstr(error, start) == error);
     }
     if (cJSON_IsString(field)) {
-        snprintf(start, sizeof start, "%s: ", field->valuestring);
+        snprintf(start, sizeof start, "`%s` ", field->valuestring);
         CHECK(strstr(error, start) != NULL);
     }
     cJSON_ArrayForEach(word, json_get(vector, "says")) {

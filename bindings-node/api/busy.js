@@ -50,7 +50,7 @@ function makeBusy(native, toSource, extend) {
     /** @param {BusyOptions} [options] */
     constructor(options = {}) {
       if (!isTable(options)) {
-        throw badArgument(`options: must be an object, got ${describe(options)}`);
+        throw badArgument(`\`options\` must be an object, got ${describe(options)}`);
       }
       const { clock: chosen, ...rest } = options;
       const encoded = encode(rest);

@@ -96,7 +96,7 @@ function makeClocks(native, defaultNow) {
     const clock = nativeClock(choice);
     if (clock) return { clock, tick: undefined };
     throw badArgument(
-      `clock: must be a ManualClock or a function that returns milliseconds, got ${describe(choice)}`,
+      `\`clock\` must be a ManualClock or a function that returns milliseconds, got ${describe(choice)}`,
     );
   }
 

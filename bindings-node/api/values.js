@@ -81,7 +81,7 @@ function toTag(tag) {
     // No other thread can change or resize the copy while it is read.
     return new Uint8Array(tag);
   }
-  throw badArgument(`tag: must be a string or a Uint8Array, got ${describe(tag)}`);
+  throw badArgument(`\`tag\` must be a string or a Uint8Array, got ${describe(tag)}`);
 }
 
 /**
@@ -94,7 +94,7 @@ function toTags(tags) {
     return Array.from(/** @type {Iterable<unknown>} */ (tags), (tag) => toTag(tag));
   }
   throw badArgument(
-    `tags: must be an iterable of strings and Uint8Arrays, got ${describe(tags)}`,
+    `\`tags\` must be an iterable of strings and Uint8Arrays, got ${describe(tags)}`,
   );
 }
 
@@ -105,7 +105,7 @@ function toTags(tags) {
  */
 function toNumber(name, value) {
   if (typeof value === 'number') return value;
-  throw badArgument(`${name}: must be a number, got ${describe(value)}`);
+  throw badArgument(`\`${name}\` must be a number, got ${describe(value)}`);
 }
 
 /**
@@ -116,7 +116,7 @@ function toNumber(name, value) {
  */
 function toCount(name, value) {
   if (Number.isSafeInteger(value) && Number(value) >= 0) return Number(value);
-  throw badArgument(`${name}: must be a whole number, 0 or more, got ${describe(value)}`);
+  throw badArgument(`\`${name}\` must be a whole number, 0 or more, got ${describe(value)}`);
 }
 
 /**
@@ -126,7 +126,7 @@ function toCount(name, value) {
  */
 function toText(name, value) {
   if (typeof value === 'string') return value;
-  throw badArgument(`${name}: must be a string, got ${describe(value)}`);
+  throw badArgument(`\`${name}\` must be a string, got ${describe(value)}`);
 }
 
 /**
@@ -136,7 +136,7 @@ function toText(name, value) {
  */
 function toTruth(name, value) {
   if (typeof value === 'boolean') return value;
-  throw badArgument(`${name}: must be true or false, got ${describe(value)}`);
+  throw badArgument(`\`${name}\` must be true or false, got ${describe(value)}`);
 }
 
 /**
@@ -160,11 +160,11 @@ function camel([key, value]) {
  */
 function toOptions(options, known) {
   if (options === undefined) return {};
-  if (!isTable(options)) throw badArgument(`options: must be an object, got ${describe(options)}`);
+  if (!isTable(options)) throw badArgument(`\`options\` must be an object, got ${describe(options)}`);
   const own = Object.assign(Object.create(null), options);
   for (const name of Object.keys(own)) {
     if (!known.includes(name)) {
-      throw badArgument(`unknown option ${describe(name)}; the options are ${known.join(', ')}`);
+      throw badArgument(`unknown option ${describe(name)}; known options are ${known.join(', ')}`);
     }
   }
   return own;

@@ -123,16 +123,16 @@ class Caller {
     const { throttle = new BusyThrottle(), maxDelayMs = 0 } = given;
     const { statuses = BUSY, service = serviceOf } = given;
     if (!(throttle instanceof BusyThrottle)) {
-      throw badArgument(`throttle: must be a BusyThrottle, got ${describe(throttle)}`);
+      throw badArgument(`\`throttle\` must be a BusyThrottle, got ${describe(throttle)}`);
     }
     if (!(toNumber('maxDelayMs', maxDelayMs) >= 0 && Number(maxDelayMs) <= LONGEST_MS)) {
-      throw badArgument(`maxDelayMs ${maxDelayMs}: must be milliseconds from 0 to a year`);
+      throw badArgument(`\`maxDelayMs\` must be a number of milliseconds from 0 to a year, got ${maxDelayMs}`);
     }
     if (!Array.isArray(statuses) || !statuses.every((status) => Number.isInteger(status))) {
-      throw badArgument(`statuses: must be a list such as [429, 503], got ${describe(statuses)}`);
+      throw badArgument(`\`statuses\` must be a list such as [429, 503], got ${describe(statuses)}`);
     }
     if (typeof service !== 'function') {
-      throw badArgument(`service: must be a function from URL to name, got ${describe(service)}`);
+      throw badArgument(`\`service\` must be a function from URL to name, got ${describe(service)}`);
     }
     this.throttle = throttle;
     this.maxDelayMs = Number(maxDelayMs);

@@ -16,7 +16,7 @@ const { busyInterceptor } = require('./undici.js');
  */
 function busyFetch(options = {}) {
   const { fetch: inner = globalThis.fetch, ...rest } = options;
-  if (typeof inner !== 'function') throw badArgument('fetch: must be a function');
+  if (typeof inner !== 'function') throw badArgument('`fetch` must be a function');
   const caller = new Caller(rest);
   return async (input, init) => {
     const request = typeof input === 'object' && 'url' in input ? input : undefined;
@@ -41,7 +41,7 @@ function busyFetch(options = {}) {
  */
 function busyAxios(instance, options) {
   if (typeof instance?.interceptors?.request?.use !== 'function') {
-    throw badArgument('instance: must be an axios instance, such as axios.create() returns');
+    throw badArgument('`instance` must be an axios instance, as axios.create() returns');
   }
   const caller = new Caller(options);
   /** @type {WeakMap<object, string>} The service of each request, by its config. */

@@ -178,7 +178,7 @@ function toHostAndPort(name, value) {
   const port = Number(parts[2]);
   // The default control socket is on the next port.
   const max = name === 'master' ? 65534 : 65535;
-  if (port < 1 || port > max) throw badOption(name, `the port must be from 1 to ${max}, got ${port}`);
+  if (port < 1 || port > max) throw badOption(name, `must have a port from 1 to ${max}, got ${port}`);
   return { host: parts[1], port };
 }
 

@@ -56,7 +56,7 @@ class Reader {
     if (bytes !== null) return bytes;
     if (this.#tag === defaultTag && value === undefined) return null;
     this.#counts.untagged += 1;
-    this.#reports.failure('DTHROTTLE_NO_TAG', 'tag', `${BAD_TAG}, got ${toKind(value)}; the client's address is counted`);
+    this.#reports.failure('DTHROTTLE_NO_TAG', 'tag', `${BAD_TAG}, got ${toKind(value)}; the client is counted by its address`);
     return this.#byAddress(request);
   }
 

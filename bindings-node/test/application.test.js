@@ -121,7 +121,7 @@ describe('the table of an application', () => {
       // A table that was named by the user is an error instead.
       assert.equal(out, '2 2\nDTHROTTLE_FILE');
       assert.equal(err.match(/\[DTHROTTLE_TABLE\]/g)?.length, 1, err);
-      assert.match(err, /counts are shared only with forked children/);
+      assert.match(err, /buckets are shared only with forked children/);
     }
   });
 
@@ -178,7 +178,7 @@ describe('the table of an application', () => {
     assert.match(tables().join(), /\/dthrottle-\d+-app\d+-own$/);
     for (const table of ["'x'", 'false', '{ size: 5 }']) {
       const { out } = run('b.cjs', `try { throttle(${JSON.stringify(toml)}, { table: ${table} }); } catch (error) { console.log(error.field, error.message); }`);
-      assert.match(out, /^table .*table\.toml: table: the configuration describes a table already/);
+      assert.match(out, /^table .*table\.toml: `table` is already described in the configuration/);
     }
   });
 

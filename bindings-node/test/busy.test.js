@@ -293,12 +293,12 @@ describe('all adapters', () => {
   it('a wrong option is an error that names it', () => {
     /** @type {[any, RegExp][]} */
     const wrongs = [
-      [{ throttle: 7 }, /^throttle: must be a BusyThrottle, got 7$/],
-      [{ maxDelayMs: -1 }, /^maxDelayMs -1: must be milliseconds from 0 to a year$/],
-      [{ maxDelayMs: NaN }, /^maxDelayMs NaN: /],
-      [{ maxDelayMs: '1' }, /^maxDelayMs: must be a number, got "1"$/],
-      [{ statuses: 503 }, /^statuses: must be a list such as \[429, 503\], got 503$/],
-      [{ service: 'api' }, /^service: must be a function from URL to name, got "api"$/],
+      [{ throttle: 7 }, /^`throttle` must be a BusyThrottle, got 7$/],
+      [{ maxDelayMs: -1 }, /^`maxDelayMs` must be a number of milliseconds from 0 to a year, got -1$/],
+      [{ maxDelayMs: NaN }, /^`maxDelayMs` must be/],
+      [{ maxDelayMs: '1' }, /^`maxDelayMs` must be a number, got "1"$/],
+      [{ statuses: 503 }, /^`statuses` must be a list such as \[429, 503\], got 503$/],
+      [{ service: 'api' }, /^`service` must be a function from URL to name, got "api"$/],
       [{ maxDelay: 1 }, /^unknown option "maxDelay"/],
     ];
     for (const [options, message] of wrongs) {
@@ -310,7 +310,7 @@ describe('all adapters', () => {
         });
       }
     }
-    assert.throws(() => busyAxios(/** @type {any} */ ({})), /^.*instance: must be an axios instance/);
+    assert.throws(() => busyAxios(/** @type {any} */ ({})), /^.*`instance` must be an axios instance/);
   });
 
   it('serviceOf() returns host and port as in Python', () => {

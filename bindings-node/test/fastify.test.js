@@ -86,13 +86,13 @@ describe('routes of Fastify', () => {
     await assert.rejects(made({}, {}), { field: 'rate' });
     // `allow` of the plugin fits its own tags, which are names, but not those of the route.
     const named = { rate: '3/day', table: false, tag: 'header:X-Client', allow: ['alice'] };
-    await assert.rejects(made(named, { '/': { tag: 'address' } }), { field: 'allow', message: /^GET \/: allow: must be an address .*, got "alice"/ });
+    await assert.rejects(made(named, { '/': { tag: 'address' } }), { field: 'allow', message: /^GET \/: `allow` must have only addresses .*, got "alice"/ });
     await made(named, { '/': { tag: 'address', allow: ['127.0.0.1'] } });
   });
 
   it('allow of the plugin is checked against the tags of each route', async () => {
     const shared = { rate: '1/day', clock: new ManualClock(), allow: ['alice', '10.0.0.0/8'] };
-    const error = (/** @type {string} */ where) => ({ code: 'DTHROTTLE_CONFIG', field: 'allow', message: RegExp(`^${where}allow: must be an address .*, got "alice"$`) });
+    const error = (/** @type {string} */ where) => ({ code: 'DTHROTTLE_CONFIG', field: 'allow', message: RegExp(`^${where}\`allow\` must have only addresses .*, got "alice"$`) });
     const client = (/** @type {Any} */ { headers }) => headers['x-client'];
     const { app, many } = await made({ ...shared, global: false }, { '/': { keyGenerator: client }, '/tag': { tag: 'header:X-Client' }, '/all': undefined });
     for (const url of ['/', '/tag']) {
@@ -128,7 +128,7 @@ describe('routes of Fastify', () => {
     app.get('/', { config: { throttle: true } }, async () => 'hello');
     const get = async () => (await app.inject({ url: '/', remoteAddress: '114.111.111.116' })).statusCode;
     const [emitted] = await warnings(async () => assert.deepEqual([await get(), await get()], [200, 429]));
-    assert.match(emitted.message, /config\.throttle of \/ failed: allow: must be an address .*, got "root"/);
+    assert.match(emitted.message, /config\.throttle of \/ failed: `allow` must have only addresses .*, got "root"/);
   });
 
   it('a refusal goes to the nearest error handler, with its header fields set', async () => {
@@ -199,7 +199,7 @@ describe('routes of Fastify', () => {
     const get = async (/** @type {string} */ url) => (await app.inject(url)).statusCode;
     assert.deepEqual([await get('/login'), await get('/login'), await get('/free'), await get('/free')], [200, 429, 200, 200]);
     const [emitted, ...more] = await warnings(async () => assert.deepEqual([await get('/wrong'), await get('/wrong')], [200, 200]));
-    assert.match(emitted.message, /config\.throttle of \/wrong failed: rat: unknown option; did you mean rate\?/);
+    assert.match(emitted.message, /config\.throttle of \/wrong failed: `rat` is an unknown option; did you mean `rate`\?/);
     assert.deepEqual(more, []);
   });
 

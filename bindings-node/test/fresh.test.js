@@ -81,7 +81,7 @@ describe('the table of an application that is started again', () => {
 
   it('another value of DTHROTTLE_FRESH_TABLES is an error', () => {
     writeFileSync(join(folder, 'main.js'), PROGRAM);
-    assert.match(run({ DTHROTTLE_FRESH_TABLES: 'yes' }, 'main.js').stderr, /DTHROTTLE_FRESH_TABLES: must be 1 or 0, got "yes"/);
+    assert.match(run({ DTHROTTLE_FRESH_TABLES: 'yes' }, 'main.js').stderr, /`DTHROTTLE_FRESH_TABLES` must be 1 or 0, got "yes"/);
   });
 
   it('the example test of docs/node.md passes in every run with fresh tables, and only in the first without', () => {

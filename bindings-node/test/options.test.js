@@ -26,8 +26,8 @@ const WRONG = [
   ['domains', 'x', 'domains'],
   ['cluster', 'x', 'cluster'],
   ['clock', 'x', 'ManualClock'],
-  ['windowMs', 1.5, 'whole milliseconds'],
-  ['windowMs', 0, 'whole milliseconds'],
+  ['windowMs', 1.5, 'whole number of milliseconds'],
+  ['windowMs', 0, 'whole number of milliseconds'],
   ['limit', 0, 'whole number'],
   ['limit', () => 5, 'whole number'],
   ['max', '5', 'whole number'],
@@ -45,7 +45,7 @@ const WRONG = [
   ['methods', 'GET', 'list such as ["GET"'],
   ['methods', ['get'], '"GET"'],
   ['methods', [5], 'method'],
-  ['methods', [], 'leave it out'],
+  ['methods', [], 'remove it'],
   ['routes', '/api', 'list'],
   ['routes', ['/(api'], 'regular expression'],
   ['routes', [5], 'text'],
@@ -54,7 +54,7 @@ const WRONG = [
   ['allow', ['10.0.0.300'], 'network'],
   ['allow', ['2001:db8::/129'], 'network'],
   ['allow', [5], 'text or bytes'],
-  ['allow', ['10.0.0.0/8', 'alice'], 'must be an address or a network such as "10.0.0.0/8" as long as tags are addresses'],
+  ['allow', ['10.0.0.0/8', 'alice'], 'must have only addresses and networks such as "10.0.0.0/8", because tags are addresses'],
   ['allow', [''], 'got ""'],
   ['allow', ['*'], 'network'],
   ['allow', ['localhost'], 'network'],
@@ -103,7 +103,7 @@ const NAMES = (() => {
   try {
     return make({ xyzzy: 1 });
   } catch (error) {
-    return /known are: (.*)$/.exec(/** @type {Error} */ (error).message)?.[1].split(', ') ?? [];
+    return /the known names are (.*)$/.exec(/** @type {Error} */ (error).message)?.[1].split(', ') ?? [];
   }
 })();
 
@@ -137,8 +137,8 @@ describe('options', () => {
     const near = {
       tags: 'tag', maxDealyMs: 'maxDelayMs', dryrun: 'dryRun', StatusCode: 'status', statusCode: 'status',
       message: 'body', key: 'tag', trustProxy: 'trustedProxies', ipv6Subnet: 'ipv6Prefix', standardHeaders: 'headers', store: 'table',
-      allowList: 'did you mean allow?',
-      skipFailedRequest: 'skipFailedRequests', xyzzy: 'known are: throttle, file, rate',
+      allowList: 'did you mean `allow`?',
+      skipFailedRequest: 'skipFailedRequests', xyzzy: 'the known names are throttle, file, rate',
     };
     for (const [option, name] of Object.entries(near)) {
       assert.throws(() => make({ rate: '10/s', table: false, [option]: 1 }), (/** @type {any} */ error) => {
@@ -151,7 +151,7 @@ describe('options', () => {
 
   it('an option of another library is an error that says what to do', () => {
     assert.throws(() => make({ rate: '10/s', table: false, passOnStoreError: true }), {
-      message: 'passOnStoreError: unknown option; leave it out: requests always pass when the throttle fails',
+      message: '`passOnStoreError` is an unknown option; remove it, because requests always pass when the throttle fails',
     });
   });
 
@@ -161,8 +161,8 @@ describe('options', () => {
     }
     assert.throws(() => make({ table: false }), { field: 'rate', message: /missing.*"100\/s"/ });
     const there = new Throttle('10/s');
-    assert.throws(() => make(there, { table: 'web' }), { field: 'table', message: /give it there/ });
-    assert.throws(() => make(there, { burst: 5 }), { field: 'burst', message: /give it there/ });
+    assert.throws(() => make(there, { table: 'web' }), { field: 'table', message: /set it / });
+    assert.throws(() => make(there, { burst: 5 }), { field: 'burst', message: /set it / });
     assert.throws(() => make(there.domain('default'), { domain: 'default' }), { field: 'domain', message: /already/ });
     assert.throws(() => make({ rate: '1/s', windowMs: 1000, limit: 5 }), { field: 'rate', message: /one of them/ });
     assert.throws(() => make({ windowMs: 1000 }), { field: 'limit', message: /missing/ });
@@ -182,7 +182,7 @@ describe('options', () => {
 
   it('an error names the option as it was given', () => {
     for (const domain of ['q', 'a.b', 'GET /login', 'ü "x\\"', 'default']) {
-      assert.throws(() => make({ rate: 'x', domain, table: false }), { field: 'rate', message: /^rate: "x"/ });
+      assert.throws(() => make({ rate: 'x', domain, table: false }), { field: 'rate', message: /^`rate` must be .*got "x"/ });
       assert.throws(() => make({ rules: [{ rate: 'x' }], domain, table: false }), { field: 'rules[0].rate' });
     }
     assert.throws(() => make({ rate: '1/s', domain: 'q\0', table: false }), { field: 'domain' });
@@ -194,7 +194,7 @@ describe('options', () => {
     for (const who of [{ tag: 'header:X-Client' }, { tag: () => 'alice' }, { keyGenerator: () => 'alice' }]) {
       assert.equal(make({ rate: '1/day', table: false, allow, ...who }).domain.rules[0].limit, 1);
     }
-    const error = { code: 'DTHROTTLE_CONFIG', field: 'allow', message: /^allow: must be an address .*, got "alice"$/ };
+    const error = { code: 'DTHROTTLE_CONFIG', field: 'allow', message: /^`allow` must have only addresses .*, got "alice"$/ };
     for (const who of [{}, { tag: 'address' }, { tag: null }]) {
       assert.throws(() => make({ rate: '1/day', table: false, allow, ...who }), error);
       assert.equal(make({ rate: '1/day', table: false, allow: allow.slice(1), ...who }).domain.rules[0].limit, 1);
@@ -225,7 +225,7 @@ describe('a file', () => {
     writeFileSync(file, 'rate = "10/s"\ntable = { private = true }\n');
     assert.equal(make(file).domain.rules[0].limit, 10);
     assert.throws(() => make(file, { table: 'web' }), { field: 'table', message: /change it there/ });
-    assert.throws(() => make({ file, rate: '1/s' }), { field: 'rate', message: /give it there/ });
+    assert.throws(() => make({ file, rate: '1/s' }), { field: 'rate', message: /set it / });
   });
 
   it('an error in a TOML file names the file', () => {

@@ -156,23 +156,23 @@ describe('options of a gatekeeper', () => {
   const good = { master: '127.0.0.1:10004', domain: 'web' };
   /** @type {[any, RegExp][]} */
   const mistakes = [
-    [undefined, /^options: must be an object.*, got undefined/],
-    [{ domain: 'web' }, /^master: must be a host and a port, such as '127.0.0.1:10004'.*, got undefined/],
-    [{ ...good, master: '127.0.0.1' }, /^master: must be a host and a port, .*, got "127\.0\.0\.1"/],
-    [{ ...good, master: '127.0.0.1:65535' }, /^master: the port must be from 1 to 65534, got 65535/],
-    [{ ...good, control: 'tcp://x' }, /^control: /],
-    [{ ...good, domain: '' }, /^domain: /],
-    [{ ...good, domain: 'a\0b' }, /^domain: /],
-    [{ ...good, tag: 'ip' }, /^tag: must be a function of the request.*, got "ip"/],
-    [{ ...good, maxDelayMs: -1 }, /^maxDelayMs: must be a whole number from 0 to 3600000.*, got -1/],
-    [{ ...good, status: 200 }, /^status: /],
-    [{ ...good, body: 5 }, /^body: /],
-    [{ ...good, tellRejected: 1.5 }, /^tellRejected: must be true, false, or a share from 0 to 1.*, got 1.5/],
-    [{ ...good, tellRejected: -0.1 }, /^tellRejected: /],
-    [{ ...good, tellRejected: NaN }, /^tellRejected: /],
-    [{ ...good, tellRejected: '0.5' }, /^tellRejected: /],
-    [{ ...good, identifier: String }, /^identifier: unknown option; the options are .*tag/],
-    [{ ...good, maxDelayMS: 5 }, /^maxDelayMS: unknown option; the options are .*maxDelayMs/],
+    [undefined, /^`options` must be an object.*, got undefined/],
+    [{ domain: 'web' }, /^`master` must be a host and a port, such as '127.0.0.1:10004'.*, got undefined/],
+    [{ ...good, master: '127.0.0.1' }, /^`master` must be a host and a port, .*, got "127\.0\.0\.1"/],
+    [{ ...good, master: '127.0.0.1:65535' }, /^`master` must have a port from 1 to 65534, got 65535/],
+    [{ ...good, control: 'tcp://x' }, /^`control` /],
+    [{ ...good, domain: '' }, /^`domain` /],
+    [{ ...good, domain: 'a\0b' }, /^`domain` /],
+    [{ ...good, tag: 'ip' }, /^`tag` must be a function of the request.*, got "ip"/],
+    [{ ...good, maxDelayMs: -1 }, /^`maxDelayMs` must be a whole number from 0 to 3600000.*, got -1/],
+    [{ ...good, status: 200 }, /^`status` /],
+    [{ ...good, body: 5 }, /^`body` /],
+    [{ ...good, tellRejected: 1.5 }, /^`tellRejected` must be true, false, or a share from 0 to 1.*, got 1.5/],
+    [{ ...good, tellRejected: -0.1 }, /^`tellRejected` /],
+    [{ ...good, tellRejected: NaN }, /^`tellRejected` /],
+    [{ ...good, tellRejected: '0.5' }, /^`tellRejected` /],
+    [{ ...good, identifier: String }, /^`identifier` is an unknown option; the known names are .*tag/],
+    [{ ...good, maxDelayMS: 5 }, /^`maxDelayMS` is an unknown option; the known names are .*maxDelayMs/],
   ];
   for (const [options, message] of mistakes) {
     it(`a wrong option is an error: ${message.source}`, () => {
@@ -187,7 +187,7 @@ describe('options of a gatekeeper', () => {
     const code = "require('./smockron/index.js').gatekeeper({ master: 'localhost:10004', domain: 'web' })";
     const { status, stderr } = spawnSync(process.execPath, ['-e', code], { cwd: folder, encoding: 'utf8' });
     assert.equal(status, 1);
-    assert.match(stderr, /smockron: needs the package zeromq: npm install zeromq \(Cannot find module 'zeromq'\)/);
+    assert.match(stderr, /`smockron` needs the package zeromq: npm install zeromq \(Cannot find module 'zeromq'\)/);
   });
 });
 
@@ -284,7 +284,7 @@ describe('tags of a gatekeeper', () => {
       assert.equal(keeper.until('127.0.0.1'), 0, 'a client must not be able to choose this tag');
     }));
     assert.deepEqual(emitted.map(({ code }) => code), ['DTHROTTLE_NO_TAG']);
-    assert.match(emitted[0].message, /^tag must return text .* got null; the client's address is counted/);
+    assert.match(emitted[0].message, /^tag must return text .* got null; the client is counted by its address/);
   });
 
   it('a tag above 1,024 bytes is replaced by the address, and the log text is cut', async (t) => {

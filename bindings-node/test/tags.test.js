@@ -97,7 +97,7 @@ for (const kind of kinds) {
           assert.deepEqual([await status('null', OTHER), await status('null')], [200, 429]);
         }));
         assert.deepEqual(emitted.map(({ code }) => code), ['DTHROTTLE_NO_TAG']);
-        assert.match(emitted[0].message, /^tag must return text .* got null; the client's address is counted/);
+        assert.match(emitted[0].message, /^tag must return text .* got null; the client is counted by its address/);
       }
     });
 
@@ -183,7 +183,7 @@ describe('a limit for a value that a client sends', () => {
           assert.deepEqual(await fourTimes(() => ask(0, '/', { socketPath: path })), [200, 200, 429, 429]);
           assert.equal((await ask(0, '/', { socketPath: path, headers: { 'X-Client': 'a' } })).status, 200);
         });
-        assert.ok(emitted.some(({ message }) => message.includes('counted together')));
+        assert.ok(emitted.some(({ message }) => message.includes('share one bucket')));
       } finally {
         server.closeAllConnections();
         server.close();

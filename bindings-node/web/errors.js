@@ -15,12 +15,12 @@ const { describe } = require('../api/values.js');
 const badValue = (option, value, expected) => badOption(option, `must be ${expected}, got ${describe(value)}`);
 
 /**
- * The error about an option.
+ * Returns the error about an option. `message` continues a sentence that starts with its name.
  * @param {string} option
  * @param {string} message
  */
 function badOption(option, message) {
-  return new DthrottleError('DTHROTTLE_CONFIG', `${option}: ${message}`, { field: option });
+  return new DthrottleError('DTHROTTLE_CONFIG', `\`${option}\` ${message}`, { field: option });
 }
 
 /**
@@ -32,7 +32,7 @@ function badOption(option, message) {
 function checkNames(option, given, names) {
   for (const name of given) {
     const whole = option === '' ? name : `${option}.${name}`;
-    if (!names.includes(name)) throw badOption(whole, `unknown option; the options are ${names.join(', ')}`);
+    if (!names.includes(name)) throw badOption(whole, `is an unknown option; the known names are ${names.join(', ')}`);
   }
 }
 

@@ -77,7 +77,7 @@ function isThrottle(value) {
 function openWith(throttle, rest, setup) {
   if (!isThrottle(throttle)) throw badValue('throttle', throttle, 'a Throttle, or one of its domains');
   if (rest.domain === undefined) return throttle[OPEN](rest, setup);
-  if (!('domain' in throttle)) throw badOption('domain', 'the throttle is a domain already');
+  if (!('domain' in throttle)) throw badOption('domain', 'must be left out, because the throttle is a domain');
   return throttle.domain(rest.domain)[OPEN](rest, setup);
 }
 

@@ -110,14 +110,14 @@ def test_invalid_service_name_is_an_error(busy: BusyThrottle, service: Any) -> N
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mode": "dead"}, 'mode: "dead" is no mode; write "live" or "document"'),
-        ({"floor": 0}, "floor: 0; write a number from 0.0001 to 1000000"),
-        ({"max_pause": 5}, 'max_pause: 5 is not possible here; write a duration like "10s"'),
-        ({"recover_rate": 3, "mode": "live"}, "recover_rate: has no meaning in the mode live"),
+        ({"mode": "dead"}, '`mode` must be "live" or "document", got "dead"'),
+        ({"floor": 0}, "`floor` must be a number from 0.0001 to 1000000, got 0"),
+        ({"max_pause": 5}, '`max_pause` must be a duration such as "10s", got 5'),
+        ({"recover_rate": 3, "mode": "live"}, '`recover_rate` has no effect in mode "live"'),
         ({"table": "a/b"}, "table.name"),
         (
             {"table": "x", "clock": ManualClock()},
-            "table: a manual clock cannot be used with a named table",
+            "`table` must not be a named table with a manual clock",
         ),
     ],
 )

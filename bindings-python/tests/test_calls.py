@@ -208,7 +208,7 @@ def test_times_may_be_timedeltas(throttle: Throttle, clock: ManualClock) -> None
 
 
 def test_unknown_keyword_of_a_throttle_suggests_the_right_one() -> None:
-    with pytest.raises(ConfigError, match="did you mean burst") as raised:
+    with pytest.raises(ConfigError, match="did you mean `burst`") as raised:
         Throttle("1/s", brust=5)  # type: ignore[call-arg]
     assert raised.value.field == "brust"
 
@@ -273,7 +273,7 @@ def test_throttle_has_the_calls_of_its_default_domain(throttle: Throttle) -> Non
 def test_domain_cannot_be_constructed(throttle: Throttle) -> None:
     with pytest.raises(TypeError):
         Domain()
-    with pytest.raises(DomainError, match="there are: default"):
+    with pytest.raises(DomainError, match="known domains are default"):
         throttle.domain("other")
 
 

@@ -262,7 +262,7 @@ def test_limit_of_a_class_that_is_no_view_is_an_error() -> None:
         (lambda: limit("5/fortnight"), "fortnight"),
         (lambda: shared_limit("5/fortnight", scope="a"), "fortnight"),
         (lambda: limit("5/minute", cost=6), "at most 5"),
-        (lambda: limit("5/minute", key_func=len), "did you mean tag"),  # type: ignore[call-arg]
+        (lambda: limit("5/minute", key_func=len), "did you mean `tag`"),  # type: ignore[call-arg]
     ],
 )
 def test_mistakes_in_a_limit_are_found_before_it_decorates_a_view(wrong: Any, says: str) -> None:

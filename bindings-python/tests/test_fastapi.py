@@ -179,7 +179,7 @@ def test_failing_tag_function_counts_the_address() -> None:
 def test_wrong_limit_is_an_error_when_it_is_made() -> None:
     with pytest.raises(ConfigError, match="fortnight"):
         Limiter(table=False).limit("5/fortnight")
-    with pytest.raises(ConfigError, match="did you mean tag"):
+    with pytest.raises(ConfigError, match="did you mean `tag`"):
         Limiter(table=False, identifier=len)  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match="does not see the response"):
         Limiter(table=False).limit("5/minute", skip_failed_requests=True)

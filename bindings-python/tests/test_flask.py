@@ -417,7 +417,7 @@ def test_limiter_without_init_app_still_limits() -> None:
 def test_unknown_configuration_key_is_an_error() -> None:
     app = Flask("shop")
     app.config["DTHROTTLE_DEFAULT_LIMIT"] = "5/minute"
-    with pytest.raises(ConfigError, match="did you mean default_limits"):
+    with pytest.raises(ConfigError, match="did you mean `default_limits`"):
         make().init_app(app)
 
 

@@ -421,13 +421,13 @@ def test_failing_logger_passes_requests(tmp_path: Path, clock: ManualClock) -> N
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"headers": "standart"}, "did you mean standard"),
+        ({"headers": "standart"}, "did you mean `standard`"),
         ({"table": 5}, "a name such as"),
         ({"table": {"nam": "x"}}, "name"),
         ({"cluster": {"listen": "127.0.0.1:0"}, "table": False}, "name"),
         ({"logger": 5}, "the name of a logger"),
-        ({"tabl": False}, "did you mean table"),
-        ({"xyzzy": False}, "known are: headers, table"),
+        ({"tabl": False}, "did you mean `table`"),
+        ({"xyzzy": False}, "the known names are headers, table"),
     ],
 )
 def test_wrong_option_is_an_error(tmp_path: Path, options: Any, says: str) -> None:

@@ -170,7 +170,7 @@ def test_code_blocks_of_the_readme_run(
     assert "go on\n" in said
     # Seven units were used, and some of them have been refilled.
     assert re.search(r"^send (19[3-9]|200) of 1000$", said, re.MULTILINE)
-    assert "line 2: brust: unknown key; did you mean burst?" in said
+    assert "line 2: `brust` is an unknown key; did you mean `burst`?" in said
 
 
 def test_errors_after_a_second_import_have_the_new_classes() -> None:

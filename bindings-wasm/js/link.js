@@ -20,7 +20,7 @@ const SEED_BYTES = 8;
 function toUint64(name, value) {
   if (value === undefined) return undefined;
   if (typeof value === 'bigint' && value === BigInt.asUintN(64, value)) return value;
-  throw badArgument(`${name}: must be a bigint from 0n to 2n ** 64n - 1n, got ${describe(value)}`);
+  throw badArgument(`\`${name}\` must be a bigint from 0n to 2n ** 64n - 1n, got ${describe(value)}`);
 }
 
 /**
@@ -39,7 +39,7 @@ function toSeed(seed) {
  */
 function toDatagram(datagram) {
   if (isBytes(datagram)) return datagram;
-  throw badArgument(`datagram: must be a Uint8Array, got ${describe(datagram)}`);
+  throw badArgument(`\`datagram\` must be a Uint8Array, got ${describe(datagram)}`);
 }
 
 /**
@@ -48,7 +48,7 @@ function toDatagram(datagram) {
  */
 function toAddresses(addresses) {
   if (Array.isArray(addresses)) return Array.from(addresses, (one) => toText('addresses', one));
-  throw badArgument(`addresses: must be a list of strings, got ${describe(addresses)}`);
+  throw badArgument(`\`addresses\` must be a list of strings, got ${describe(addresses)}`);
 }
 
 /**

@@ -117,7 +117,7 @@ fn list_shows_why_a_table_is_unusable() {
     let list = folder.prints(&["list"]);
     let path = path.to_str().unwrap();
     assert_eq!(rows(&list)[..2], [&HEAD[..], &["bad", "0", "0", "1", path]]);
-    let fault = format!("  cannot use the table {path}: not a table");
+    let fault = format!("  cannot use the table {path}: it is not a table");
     assert_eq!(list.lines().collect::<Vec<_>>()[2..], [fault]);
 }
 
@@ -139,7 +139,7 @@ fn list_in_json_has_every_field() {
         },
         {
             "name": "bad", "path": bad, "bytes": 1, "tags": 0, "buckets": 0, "cluster": null,
-            "fault": format!("cannot use the table {}: not a table", bad.display()),
+            "fault": format!("cannot use the table {}: it is not a table", bad.display()),
         },
     ]);
     assert_eq!(list, expected);
@@ -167,7 +167,7 @@ fn remove_fails_if_the_table_does_not_exist() {
     assert_eq!(folder.prints(&["remove", "web"]), "");
     assert!(!folder.file("web").exists());
     let said = folder.fails(&["remove", "web"]);
-    assert_eq!(said, "dthrottle: no table \"web\"; `dthrottle table list` shows all\n");
+    assert_eq!(said, "dthrottle: unknown table \"web\"; `dthrottle table list` shows all tables\n");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn resize_keeps_the_buckets() {
     let said = folder.fails(&["resize", "web", "5 apples"]);
     assert!(said.contains("table.size") && said.contains("5 apples"), "{said}");
     let said = folder.fails(&["resize", "other", "40 MB"]);
-    assert!(said.contains("no table \"other\""), "{said}");
+    assert!(said.contains("unknown table \"other\""), "{said}");
     assert_eq!(
         internals::table_size(&folder.open("web")),
         internals::table_size(&new),

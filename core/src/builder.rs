@@ -135,11 +135,11 @@ pub(crate) fn rebuild(old: &Throttle, mut config: Config) -> Result<Throttle> {
     config.prepare()?;
     let node = config.cluster.map(ClusterNode::new);
     if node.is_some() != old.0.node.is_some() {
-        let message = "a reload cannot add or remove the cluster; create a new throttle";
+        let message = "cannot be added or removed while the throttle is open; open a new one";
         return Err(Error::config("cluster", message));
     }
     if node.as_ref().is_some_and(|node| node.fingerprint_key() != host.key) {
-        let message = "a reload cannot change the secret, because the buckets depend on it; create a new throttle";
+        let message = "cannot change while the throttle is open; open a new one";
         return Err(Error::config("cluster.secret", message));
     }
     #[cfg(all(feature = "busy", feature = "cluster", target_os = "linux"))]
@@ -188,12 +188,12 @@ fn hold_rules<'a>(
     let held = host.rule_users.hold(&host.table, || host.now(), &wanted)?;
     let (hold, indexes) = held.ok_or_else(|| {
         let why = match host.table.are_rules_pinned() {
-            true => "and none can be released, because a process could not lock the table's file",
-            false => "by live processes, or by buckets that are not full",
+            true => "and cannot be reused, because a process could not lock the table's file",
+            false => "by live processes or by buckets that are not full",
         };
         let message = format!(
-            "all {MAX_TABLE_RULES} rules that the table has room for are in use, {why}; \
-             use fewer rules, or a table with another name"
+            "has no room for more rules: all {MAX_TABLE_RULES} are in use {why}; \
+             use fewer rules or another table name"
         );
         Error::config("table", message)
     })?;

@@ -56,7 +56,7 @@ impl ManualClock {
         let before = self.0.fetch_max(to, Ordering::Relaxed);
         if before > to {
             let message = format!(
-                "a clock cannot be set back from {:?} to {:?}; create a new clock instead",
+                "a clock must not be set back: expected at least {:?}, got {:?}",
                 Duration::from_nanos(before),
                 Duration::from_nanos(to)
             );
@@ -86,7 +86,7 @@ impl Clock {
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             Clock::System if cfg!(target_os = "unknown") => {
-                let message = "this platform has no system clock; give a clock to the builder";
+                let message = "this platform has no system clock; pass a clock";
                 Err(Error::new(ErrorKind::Argument, message))
             }
             _ => Ok(()),

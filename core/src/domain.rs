@@ -405,7 +405,7 @@ impl Domain {
         let table = host.named.as_ref()?;
         let name = table.name()?;
         Some(format!(
-            "a client was refused because of requests that were counted before this program opened \
+            "a client was refused because of requests before this process opened \
              the table {name:?}; a named table outlives its processes; for an empty one, run `{}` \
              before the next start, or set DTHROTTLE_FRESH_TABLES=1 in tests",
             table.remove_command(name),

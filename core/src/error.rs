@@ -66,10 +66,10 @@ impl Error {
         Error { kind, message: message.into(), field: None, line: None, file: None }
     }
 
-    /// Creates an error about a field of a configuration. An empty `field` means the whole
-    /// configuration.
+    /// Creates an error about a field of a configuration. `message` continues a sentence that starts with
+    /// the field: `must be a number from 400 to 599, got 5`. If `field` is empty, the error is about
+    /// the whole configuration, and `message` is a sentence of its own.
     pub fn config(field: impl Into<String>, message: impl Into<String>) -> Error {
-        // An empty path is the whole configuration.
         let field = Some(field.into()).filter(|field| !field.is_empty());
         Error { field, ..Error::new(ErrorKind::Config, message) }
     }
@@ -114,10 +114,14 @@ impl fmt::Display for Error {
         if let Some(line) = self.line {
             write!(f, "line {line}: ")?;
         }
-        if let Some(field) = &self.field {
-            write!(f, "{field}: ")?;
+        match &self.field {
+            // The message of a configuration error is the predicate: "must be ..., got ...".
+            Some(field) if self.kind == ErrorKind::Config => {
+                write!(f, "`{field}` {}", self.message)
+            }
+            Some(field) => write!(f, "`{field}`: {}", self.message),
+            None => f.write_str(&self.message),
         }
-        f.write_str(&self.message)
     }
 }
 

@@ -138,7 +138,7 @@ pub fn remove(name: &str, group: Option<&str>, dir: Option<&str>) -> Result<()> 
 pub fn resize(name: &str, size: &str, group: Option<&str>, dir: Option<&str>) -> Result<u64> {
     let size = Some(config::Size::parse(size));
     let wanted = TableConfig { size, ..TableConfig::named(name) };
-    wanted.check()?;
+    wanted.check(config::Names::Snake)?;
     let owner = Owner::of(group)?;
     let path = find(name, owner, dir)?;
     let Some(old) = named::inspect::<Region>(&path, owner)? else { return Err(missing(name)) };
@@ -177,5 +177,8 @@ fn find(name: &str, owner: Owner, dir: Option<&str>) -> Result<PathBuf> {
 }
 
 fn missing(name: &str) -> Error {
-    Error::new(ErrorKind::File, format!("no table {name:?}; `dthrottle table list` shows all"))
+    Error::new(
+        ErrorKind::File,
+        format!("unknown table {name:?}; `dthrottle table list` shows all tables"),
+    )
 }

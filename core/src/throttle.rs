@@ -60,8 +60,11 @@ impl Throttle {
         self.domains.iter().find(|domain| domain.name() == name).cloned().ok_or_else(|| {
             let known: Vec<&str> = self.domains.iter().map(Domain::name).take(SHOWN).collect();
             let more = if self.domains.len() > SHOWN { ", ..." } else { "" };
-            let message =
-                format!("no domain {}; there are: {}{more}", quoted(name), known.join(", "));
+            let message = format!(
+                "unknown domain {}; known domains are {}{more}",
+                quoted(name),
+                known.join(", ")
+            );
             Error::new(ErrorKind::Domain, message)
         })
     }

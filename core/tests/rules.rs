@@ -107,11 +107,8 @@ fn a_table_with_all_rules_in_use_is_an_error_until_some_are_released() {
         let error = reload(6, 1).unwrap_err();
         assert_eq!((error.kind(), error.field()), (ErrorKind::Config, Some("table")));
         let message = error.to_string();
-        assert!(
-            message.contains("all 4094 rules that the table has room for are in use"),
-            "{message}"
-        );
-        assert!(message.contains("use fewer rules, or a table with another name"), "{message}");
+        assert!(message.contains("has no room for more rules: all 4094 are in use"), "{message}");
+        assert!(message.contains("use fewer rules or another table name"), "{message}");
         assert!(reload(1, MAX_CONFIG_RULES).is_ok(), "rules that exist need no further entry");
         assert!(first.allow("tag").unwrap());
         drop(held.pop());

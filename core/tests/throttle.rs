@@ -152,7 +152,7 @@ fn preparing_a_configuration_reports_its_errors() {
     config.add_rule("api", Rule::parse("2/fortnight"));
     assert_eq!(config.rule_count("api"), Some(1));
     let error = config.prepare().unwrap_err();
-    assert!(error.to_string().starts_with("domains.api.rules[0].rate: "), "{error}");
+    assert!(error.to_string().starts_with("`domains.api.rules[0].rate` must be "), "{error}");
 
     let path = std::env::temp_dir().join(format!("dthrottle-secret-{}", std::process::id()));
     let text =
@@ -195,7 +195,10 @@ fn a_throttle_without_rules_must_be_explicit() {
     let fails = |builder: dthrottle::Builder| {
         let error = builder.clock(ManualClock::new()).build().unwrap_err();
         assert_eq!((error.kind(), error.field()), (ErrorKind::Config, Some("rate")));
-        assert!(error.to_string().ends_with(r#"give rate, or rate = "unlimited""#), "{error}");
+        assert!(
+            error.to_string().ends_with(r#"set a rate such as "100/s", or rate = "unlimited""#),
+            "{error}"
+        );
     };
     fails(Throttle::builder());
     fails(Throttle::builder().dry_run(true));
@@ -238,7 +241,10 @@ fn an_error_in_a_file_names_line_and_field() {
     let path = std::env::temp_dir().join(format!("dthrottle-test-{}.toml", std::process::id()));
     std::fs::write(&path, "rate = \"3/s\"\n[domains.api]\nrates = 4\n").unwrap();
     let error = Throttle::from_file(&path).unwrap_err();
-    assert_eq!(error.to_string(), "line 3: domains.api.rates: unknown key; did you mean rate?");
+    assert_eq!(
+        error.to_string(),
+        "line 3: `domains.api.rates` is an unknown key; did you mean `rate`?"
+    );
     std::fs::write(&path, "rate = \"3/s\"").unwrap();
     assert_eq!(Throttle::from_file(&path).unwrap().check("tag").unwrap().limit, 3);
     std::fs::remove_file(&path).unwrap();

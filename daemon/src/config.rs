@@ -115,7 +115,7 @@ impl Settings {
             for node in nodes {
                 let Value::Text(text) = &node.value else {
                     let fix = r#"a path, an address with a port, or a list of them"#;
-                    return Err(keys.reader.kind(entry, "daemon", fix));
+                    return Err(keys.reader.wrong(entry, "daemon", fix));
                 };
                 settings.listen.push(
                     ListenAddress::parse(text).map_err(|m| config_error("listen", node.line, m))?,
@@ -126,7 +126,7 @@ impl Settings {
             let text = keys.reader.text(entry, "daemon")?;
             let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
             settings.socket_mode = mode.ok_or_else(|| {
-                let message = format!(r#"{text:?} is no mode; write one like "0660""#);
+                let message = format!(r#"must be an octal mode such as "0660", got {text:?}"#);
                 config_error("socket_mode", entry.node.line, message)
             })?;
         }
@@ -171,8 +171,8 @@ impl Settings {
             && self.token.is_none()
         {
             let message = format!(
-                "must be a loopback address if there is no daemon.token, got {http}; other machines \
-                 can reach it, so add daemon.token = {{ file = \"path\" }}"
+                "must be a loopback address as long as there is no token, got {http}; set \
+                 daemon.token = {{ file = \"path\" }}"
             );
             return Err(Error::config("daemon.http", message));
         }
@@ -183,7 +183,8 @@ impl Settings {
             return Err(Error::config("daemon.smockron", message));
         }
         if self.smockron.is_some() && !cfg!(feature = "smockron") {
-            let message = "this dthrottled was built without the cargo feature `smockron`";
+            let message =
+                "needs the cargo feature `smockron`, and this dthrottled was built without it";
             return Err(Error::config("daemon.smockron", message));
         }
         Ok(())
@@ -193,8 +194,8 @@ impl Settings {
     /// user of the machine can connect to a TCP port.
     pub(crate) fn default_listen() -> io::Result<Vec<ListenAddress>> {
         let path = default_socket().ok_or_else(|| {
-            let message = "daemon.listen: XDG_RUNTIME_DIR is not set, so there is no default \
-                           socket; write listen = \"/path/of/a.sock\", or use --listen";
+            let message = "`daemon.listen` is missing, and there is no default because \
+                           XDG_RUNTIME_DIR is not set; set listen = \"/path/of/a.sock\", or use --listen";
             io::Error::other(message)
         })?;
         Ok(vec![ListenAddress::Path(path)])
@@ -227,7 +228,7 @@ impl ListenAddress {
         }
         text.parse().map(ListenAddress::Address).map_err(|_| {
             format!(
-                r#"{text:?} is neither a path nor an address with a port; write one like "/run/dthrottled/dthrottled.sock" or "127.0.0.1:7373""#
+                r#"must be a path such as "/run/dthrottled/dthrottled.sock", or an address with a port such as "127.0.0.1:7373", got {text:?}"#
             )
         })
     }
@@ -248,7 +249,7 @@ impl Keys<'_> {
             Value::Text(text) => parse_address(text)
                 .map(|address| Some(Some(address)))
                 .map_err(|message| config_error(key, entry.node.line, message)),
-            _ => Err(self.reader.kind(entry, "daemon", "an address with a port, or false")),
+            _ => Err(self.reader.wrong(entry, "daemon", "an address with a port, or false")),
         }
     }
 
@@ -266,7 +267,7 @@ impl Keys<'_> {
             }
             _ => {
                 let fix = format!("a whole number from {} to {}", range.start(), range.end());
-                Err(self.reader.kind(entry, "daemon", &fix))
+                Err(self.reader.wrong(entry, "daemon", &fix))
             }
         }
     }
@@ -274,14 +275,14 @@ impl Keys<'_> {
     fn duration(&self, key: &'static str, least: Duration) -> Result<Option<Duration>> {
         let Some(entry) = self.table.get(key) else { return Ok(None) };
         let Value::Text(text) = &entry.node.value else {
-            return Err(self.reader.kind(entry, "daemon", r#"a duration like "10s""#));
+            return Err(self.reader.wrong(entry, "daemon", r#"a duration such as "10s""#));
         };
-        let wrong = |what: &str| {
-            let message = format!("{text:?}: {what}; write a duration like \"10s\"");
+        let wrong = |reason: &str| {
+            let message = format!("must be a duration such as \"10s\", got {text:?}: {reason}");
             config_error(key, entry.node.line, message)
         };
         let time = parse_duration(text).map_err(wrong)?;
-        if time < least { Err(wrong("must be above zero")) } else { Ok(Some(time)) }
+        if time < least { Err(wrong("it is not above zero")) } else { Ok(Some(time)) }
     }
 
     /// The token, given as text or by a file, and a warning if every user can read that file.
@@ -293,13 +294,17 @@ impl Keys<'_> {
             Value::Table(_) => {
                 let table = self.reader.table(&entry.node, "daemon.token", &[&["file"]])?;
                 let Some(file) = table.get("file") else {
-                    return Err(config_error("token", line, "write { file = \"path\" }".into()));
+                    return Err(config_error(
+                        "token",
+                        line,
+                        "must have the path of the file, as in { file = \"path\" }".into(),
+                    ));
                 };
                 let path = self.reader.text(file, "daemon.token")?;
                 read_token(Path::new(path))
                     .map_err(|message| config_error("token", line, message))?
             }
-            _ => return Err(self.reader.kind(entry, "daemon", r#"text, or { file = "path" }"#)),
+            _ => return Err(self.reader.wrong(entry, "daemon", r#"text, or { file = "path" }"#)),
         };
         let token = check_token(token).map_err(|message| config_error("token", line, message))?;
         Ok((Some(token), warning))
@@ -309,11 +314,11 @@ impl Keys<'_> {
 /// Reads the file of a token and removes newlines at its end. Also returns a warning if every user
 /// can read the file.
 fn read_token(path: &Path) -> Result<(String, Option<String>), String> {
-    let (bytes, warning) =
-        read_secret(path, "daemon.token", MAX_TOKEN_LEN).map_err(|error| error.to_string())?;
+    let (bytes, warning) = read_secret(path, "daemon.token", MAX_TOKEN_LEN)
+        .map_err(|error| format!("must name a file that can be read: {error}"))?;
     if bytes.len() > MAX_TOKEN_LEN {
         let path = path.display();
-        return Err(format!("{path} must have at most {MAX_TOKEN_LEN} bytes"));
+        return Err(format!("must have at most {MAX_TOKEN_LEN} bytes, and {path} has more"));
     }
     // `check_token` refuses what is not ASCII.
     let text = String::from_utf8_lossy(&bytes);
@@ -323,7 +328,7 @@ fn read_token(path: &Path) -> Result<(String, Option<String>), String> {
 fn check_token(token: String) -> Result<String, String> {
     if token.len() < MIN_TOKEN_LEN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(format!(
-            "must have at least {MIN_TOKEN_LEN} ASCII letters, digits or punctuation marks, and no blanks"
+            "must have at least {MIN_TOKEN_LEN} printable ASCII characters without blanks"
         ));
     }
     Ok(token)
@@ -332,7 +337,7 @@ fn check_token(token: String) -> Result<String, String> {
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let error = |_| {
         format!(
-            r#"{text:?} is not an address with a port; write one like "127.0.0.1:7380" or "[::1]:7380""#
+            r#"must be an address with a port such as "127.0.0.1:7380" or "[::1]:7380", got {text:?}"#
         )
     };
     text.parse().map_err(error)
@@ -345,7 +350,7 @@ fn config_error(key: &str, line: Option<u32>, message: String) -> Error {
 /// Reads a file as text.
 pub(crate) fn read_file(path: &Path) -> Result<String> {
     std::fs::read_to_string(path)
-        .map_err(|error| Error::new(ErrorKind::File, format!("cannot be read: {error}")))
+        .map_err(|error| Error::new(ErrorKind::File, format!("cannot read the file: {error}")))
 }
 
 #[cfg(test)]
@@ -400,46 +405,67 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_line_and_the_field() {
-        for (text, expected_error) in [
-            ("[daemon]\nlisten = 5", "line 2: daemon.listen: 5 is not possible here; write a path"),
-            ("[daemon]\nlisten = []", "line 2: daemon.listen: a list"),
-            ("[daemon]\nlisten = [\n'/x',\n'x:y']", "line 4: daemon.listen: \"x:y\" is neither"),
-            ("[daemon]\nlistne = '/x'", "line 2: daemon.listne: unknown key; did you mean listen?"),
-            ("daemon = 5", "line 1: daemon: 5 is not a table of listen, "),
-            ("[daemon]\nsocket_mode = '0999'", "line 2: daemon.socket_mode: \"0999\" is no mode"),
-            ("[daemon]\nhttp = 'localhost:80'", "line 2: daemon.http: \"localhost:80\" is not"),
-            ("[daemon]\nhttp = true", "line 2: daemon.http: true is not possible"),
-            ("[daemon]\n\nhttp = '0.0.0.0:80'", "line 3: daemon.http: must be a loopback address"),
-            ("[daemon]\ntoken = 'short'", "line 2: daemon.token: must have at least 16"),
+    fn an_error_names_the_line_the_field_and_what_is_valid() {
+        for (text, message) in [
+            ("[daemon]\nlisten = 5", "line 2: `daemon.listen` must be a path, "),
+            ("[daemon]\nlisten = []", "line 2: `daemon.listen` must be a path, "),
+            (
+                "[daemon]\nlisten = [\n'/x',\n'x:y']",
+                "line 4: `daemon.listen` must be a path such as ",
+            ),
+            (
+                "[daemon]\nlistne = '/x'",
+                "line 2: `daemon.listne` is an unknown key; did you mean `listen`?",
+            ),
+            ("daemon = 5", "line 1: `daemon` must be a table of listen, "),
+            (
+                "[daemon]\nsocket_mode = '0999'",
+                "line 2: `daemon.socket_mode` must be an octal mode",
+            ),
+            ("[daemon]\nhttp = 'localhost:80'", "line 2: `daemon.http` must be an address"),
+            ("[daemon]\nhttp = true", "line 2: `daemon.http` must be an address"),
+            ("[daemon]\n\nhttp = '0.0.0.0:80'", "line 3: `daemon.http` must be a loopback address"),
+            ("[daemon]\ntoken = 'short'", "line 2: `daemon.token` must have at least 16"),
             (
                 "[daemon]\ntoken = { file = '/nowhere/x' }",
-                "line 2: daemon.token: cannot read /nowhere/x: ",
+                "line 2: `daemon.token` must name a file that can be read: cannot read /nowhere/x: ",
             ),
-            ("[daemon]\nmax_line = 1.5", "line 2: daemon.max_line: 1.5 is not possible"),
-            ("[daemon]\nmax_connections = -1", "line 2: daemon.max_connections: -1 is not"),
-            ("[daemon]\nworkers = 0", "line 2: daemon.workers: 0 is not possible"),
-            ("[daemon]\nwrite_timeout = '5'", "line 2: daemon.write_timeout: \"5\": no known unit"),
+            (
+                "[daemon]\nmax_line = 1.5",
+                "line 2: `daemon.max_line` must be a whole number from 64 to ",
+            ),
+            (
+                "[daemon]\nmax_connections = -1",
+                "line 2: `daemon.max_connections` must be a whole number from 1",
+            ),
+            (
+                "[daemon]\nworkers = 0",
+                "line 2: `daemon.workers` must be a whole number from 1 to 256, got 0",
+            ),
+            (
+                "[daemon]\nwrite_timeout = '5'",
+                "line 2: `daemon.write_timeout` must be a duration such as \"10s\", got \"5\": its unit",
+            ),
             (
                 "[daemon]\nwrite_timeout = '0s'",
-                "line 2: daemon.write_timeout: \"0s\": must be above zero",
+                "line 2: `daemon.write_timeout` must be a duration such as \"10s\", got \"0s\": it is",
             ),
             (
                 "[daemon]\nwrite_timeout = 5",
-                "line 2: daemon.write_timeout: 5 is not possible here; write a duration like \"10s\"",
+                "line 2: `daemon.write_timeout` must be a duration such as \"10s\", got 5",
             ),
             (
                 "[daemon]\nsmockron_max_ahead = 'soon'",
-                "line 2: daemon.smockron_max_ahead: \"soon\": no number",
+                "line 2: `daemon.smockron_max_ahead` must be a duration such as \"10s\", got \"soon\": ",
             ),
             (
                 "[daemon]\nmax_delay = '5 lightyears'",
-                "line 2: daemon.max_delay: \"5 lightyears\": ",
+                "line 2: `daemon.max_delay` must be a duration such as \"10s\", got \"5 lightyears\": ",
             ),
-            ("rate = 0\n[daemon]", "line 1: rate: 0: "),
+            ("rate = 0\n[daemon]", "line 1: `rate` must be a rate such as "),
         ] {
             let error = Settings::from_toml(text).unwrap_err().to_string();
-            assert!(error.starts_with(expected_error), "{text}: {error}");
+            assert!(error.starts_with(message), "{text}: {error}");
         }
     }
 }

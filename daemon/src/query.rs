@@ -172,7 +172,7 @@ pub(crate) fn find_domain(throttle: &Throttle, name: &str, may_list: bool) -> Re
     throttle.domain(name).map_err(|error| match error.kind() {
         ErrorKind::Domain if !may_list => {
             let shown: String = name.chars().take(MAX_SHOWN).collect();
-            Error::new(ErrorKind::Domain, format!("no domain {shown:?}"))
+            Error::new(ErrorKind::Domain, format!("unknown domain {shown:?}"))
         }
         _ => error,
     })
@@ -279,7 +279,10 @@ mod tests {
             (b"check\0price=1\0tag=x", "\"price=1\" is not an option"),
             (b"check\0\0tag=x", "\"\" is not an option"),
             (b"check\0domain=\xff\0tag=x", "UTF-8"),
-            (b"check\0domain=nobody\0tag=x", "no domain \"nobody\"; there are: default, free"),
+            (
+                b"check\0domain=nobody\0tag=x",
+                "unknown domain \"nobody\"; known domains are default, free",
+            ),
             (b"check\0domain=log in\0cost=5\0tag=x", "can never pass"),
         ] {
             let answer = ask(&throttle(), line, true);
@@ -321,11 +324,12 @@ mod tests {
             ask(&throttle, line.as_bytes(), trusted)
         };
         for verb in ["check", "peek"] {
-            let listed = "ERROR domain no domain \"nobody\"; there are: default, free, log in";
+            let listed =
+                "ERROR domain unknown domain \"nobody\"; known domains are default, free, log in";
             assert_eq!(with(verb, "", true), listed);
             assert_eq!(with(verb, "\0token=0123456789abcdef", false), listed);
             for token in ["", "\0token=", "\0token=0123456789abcdeg"] {
-                assert_eq!(with(verb, token, false), "ERROR domain no domain \"nobody\"");
+                assert_eq!(with(verb, token, false), "ERROR domain unknown domain \"nobody\"");
             }
         }
     }

@@ -127,7 +127,7 @@ def test_invalid_arguments_raise_errors(client: Client) -> None:
         client.allow("a\nb")
     with pytest.raises(ArgumentError, match="str or bytes"):
         client.allow(5)  # type: ignore[arg-type]
-    with pytest.raises(DomainError, match='no domain "none"'):
+    with pytest.raises(DomainError, match='unknown domain "none"'):
         client.check("a", domain="none")
     with pytest.raises(ArgumentError, match="control"):
         client.check("a", domain="x\0cost=0")

@@ -1,7 +1,7 @@
-"""The model of client addresses: slow, by the standard library's ipaddress.
+"""The model of client addresses, based on the module ipaddress of the standard library.
 
-An address is who sent a request, as far as trusted proxies say so. What comes out are the bytes of
-the tag: 4 for IPv4, 16 for IPv6 with all bits behind the prefix zero.
+It finds the client of a request behind trusted proxies, and returns the bytes of its tag: 4 for
+IPv4, or 16 for IPv6, where all bits after the prefix are zero.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 Address = IPv4Address | IPv6Address
 Trusted = int | Sequence[str]
 
-# IPv6 ranges whose last 32 bits are an IPv4 address. Of the compatible ones (RFC 4291) not those
-# that begin with 0: they are the unspecified address and loopback.
-STANDS_FOR_IPV4 = [ip_network("::ffff:0:0/96"), ip_network("64:ff9b::/96"), ip_network("::/96")]
+# IPv6 ranges whose last 32 bits are an IPv4 address. Compatible addresses (RFC 4291) whose IPv4
+# address begins with 0 are excluded, because they include :: and ::1.
+CONTAINS_IPV4 = [ip_network("::ffff:0:0/96"), ip_network("64:ff9b::/96"), ip_network("::/96")]
 
 WRITTEN = re.compile(
     r"""[ \t]*(?:
@@ -28,7 +28,7 @@ WRITTEN = re.compile(
 
 
 def read(text: str | None) -> Address | None:
-    """The address in an entry, if it is one."""
+    """Return the address in an entry, or None."""
     match = WRITTEN.fullmatch(text or "")
     if not match:
         return None
@@ -39,29 +39,29 @@ def read(text: str | None) -> Address | None:
     except ValueError:
         return None
     last = int(address) % 2**32
-    if any(address in network for network in STANDS_FOR_IPV4) and (
-        address not in STANDS_FOR_IPV4[2] or last >= 2**24
+    if any(address in network for network in CONTAINS_IPV4) and (
+        address not in CONTAINS_IPV4[2] or last >= 2**24
     ):
         return IPv4Address(last)
     return address
 
 
 def client(peer: str | None, forwarded_for: Sequence[str], trusted: Trusted) -> Address | None:
-    """Who sent the request."""
+    """Return the address of the client, or None."""
     entries = [e for e in ",".join(forwarded_for).split(",") if e.strip(" \t")]
-    # From the application outwards.
+    # From the nearest address outwards.
     chain = [read(peer), *[read(entry) for entry in reversed(entries)]]
     if isinstance(trusted, int):
-        believed = chain[: trusted + 1]
+        trusted_part = chain[: trusted + 1]
     else:
-        believed = []
+        trusted_part = []
         for number, address in enumerate(chain):
-            believed.append(address)
+            trusted_part.append(address)
             if address is None and number > 0:
                 break
             if not is_trusted(address, trusted):
                 break
-    known = [address for address in believed if address is not None]
+    known = [address for address in trusted_part if address is not None]
     return known[-1] if known else None
 
 

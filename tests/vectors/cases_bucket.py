@@ -16,7 +16,7 @@ def cases() -> list[Sequence]:
 def documents() -> list[Sequence]:
     worked = Sequence(
         "dthrottle_worked_example",
-        "The table of A, B and C in the DThrottle document, number by number, in whole seconds.",
+        "The worked example of the DThrottle document, with its nodes A and B and its client C.",
         ONE,
         throttles="AB",
     )
@@ -68,7 +68,7 @@ def edges() -> list[Sequence]:
 
     sliding = Sequence(
         "edge_is_not_a_window",
-        "A late pass moves the next edge: time is counted from the pass, not from whole seconds.",
+        "A late check moves the next edge: the interval starts at that check, not at whole seconds.",
         {"rate": "1/s", "burst": 1},
     )
     sliding.check(0, allowed=True)
@@ -82,7 +82,7 @@ def edges() -> list[Sequence]:
 
     steady = Sequence(
         "burst_then_steady",
-        "After the burst one unit passes every T, each refused 1 ns before its time.",
+        "After the burst one unit passes every T, and is refused 1 ns earlier.",
         {"rate": "10/s", "burst": 5},
     )
     steady.allow(0, True, repeat=5)
@@ -116,7 +116,7 @@ def edges() -> list[Sequence]:
 
     free = Sequence(
         "refusals_are_free",
-        "A thousand refused checks do not delay the next pass.",
+        "A thousand refused checks do not delay the next allowed check.",
         {"rate": "1/s", "burst": 1},
     )
     free.allow(0, True)
@@ -204,7 +204,7 @@ def costs() -> list[Sequence]:
 
     enough = Sequence(
         "retry_after_is_enough",
-        "Whoever comes back after retry_after passes, 1 ns sooner does not: for several costs.",
+        "A check passes after retry_after, and is refused 1 ns earlier, for several costs.",
         {"rate": "8/s", "burst": 8},
     )
     enough.check(0, cost=8, allowed=True)

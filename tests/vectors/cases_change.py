@@ -1,4 +1,4 @@
-"""Sequences on calls that move a bucket without asking it: refund, reset, charge_local."""
+"""Sequences on calls that change a bucket without a check: refund, reset, charge_local."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ TEN = {"rate": "10/s", "burst": 10}
 
 
 def cases() -> list[Sequence]:
-    return [*gifts(), *charges()]
+    return [*refunds(), *charges()]
 
 
-def gifts() -> list[Sequence]:
+def refunds() -> list[Sequence]:
     refund = Sequence(
         "refund_gives_back",
-        "A refund is as if the units had not been taken.",
+        "A refund has the effect that the units were not taken.",
         TEN,
     )
     refund.check(0, cost=10, allowed=True)
@@ -76,7 +76,7 @@ def gifts() -> list[Sequence]:
 def charges() -> list[Sequence]:
     debt = Sequence(
         "charge_local_into_debt",
-        "A local charge is taken without a check, and below zero without a floor.",
+        "A local charge needs no check, and can take the balance below zero without a limit.",
         TEN,
     )
     debt.charge_local(0, 4, 0)
@@ -90,7 +90,7 @@ def charges() -> list[Sequence]:
 
     lost = Sequence(
         "charge_local_age_lost_to_full_bucket",
-        "Hits of 5 s ago on a bucket that was full: what has refilled since is not charged.",
+        "Hits of 5 s ago on a bucket that was full: the units that refilled since are not charged.",
         ONE,
     )
     lost.charge_local(5 * S, 8, 5 * S, "some left")
@@ -106,7 +106,7 @@ def charges() -> list[Sequence]:
 
     past = Sequence(
         "charge_local_age_after_use",
-        "Hits older than the last use are added to it: TAT in the past counts when it is later.",
+        "Hits that are older than the last check are added to the current TAT.",
         ONE,
     )
     past.check(0, cost=3, allowed=True)

@@ -1,4 +1,4 @@
-"""Sequences on domains and tags: several rules, who decides, what is separate from what."""
+"""Sequences on domains and tags: several rules, the deciding rule, separate buckets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def both_orders() -> list[Sequence]:
 def several_rules() -> list[Sequence]:
     nothing = Sequence(
         "refusal_takes_from_no_rule",
-        "A thousand refusals by one rule leave the other as it was.",
+        "A thousand refusals by one rule do not change the bucket of the other.",
         {"rules": [FAST, SLOW]},
     )
     nothing.check(0, cost=3, allowed=True)
@@ -143,7 +143,7 @@ def deciders() -> list[Sequence]:
 
     unnamed = Sequence(
         "rules_without_names",
-        "Rules without a name are called by their place, rule1, rule2 and so on.",
+        "Rules without a name are named by their position, rule1, rule2 and so on.",
         {
             "rules": [
                 {"rate": "10/s", "burst": 2},
@@ -164,7 +164,7 @@ def deciders() -> list[Sequence]:
 def domains() -> list[Sequence]:
     free = Sequence(
         "domain_without_rules",
-        "A domain without rules allows everything; so does the default one of an empty config.",
+        "A domain without rules allows everything, and so does the default domain of an empty config.",
         {"rate": "unlimited", "domains": {"free": {"rules": []}}},
     )
     for domain in ({}, {"domain": "default"}, {"domain": "free"}):

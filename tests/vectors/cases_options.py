@@ -32,7 +32,7 @@ def cases() -> list[Sequence]:
 def waits() -> list[Sequence]:
     spaced = Sequence(
         "max_delay_spaces_callers",
-        "Callers who wait are charged at once and get turns one T apart.",
+        "Delayed checks are charged immediately, and their turns are one T apart.",
         PACED,
     )
     for turn in range(5):
@@ -59,7 +59,7 @@ def waits() -> list[Sequence]:
 
     unused = Sequence(
         "max_delay_unused",
-        "While there are units nobody waits, and max_delay 0 is as none.",
+        "While the bucket has units there is no delay, and max_delay 0 has no effect.",
         {"rate": "1/s", "burst": 2},
     )
     unused.check(0, max_delay_ns=HOUR, allowed=True, delay_ns=0, balance=1)
@@ -69,7 +69,7 @@ def waits() -> list[Sequence]:
 
     gives_up = Sequence(
         "max_delay_given_up",
-        "Who gives up a delay refunds it, and the next caller gets the freed turn's time.",
+        "A caller that gives up refunds its units, and the next caller gets its turn.",
         PACED,
     )
     for turn in range(4):
@@ -83,7 +83,7 @@ def waits() -> list[Sequence]:
 
     costly = Sequence(
         "max_delay_with_cost",
-        "The delay is until the whole cost is there.",
+        "The delay ends when the bucket has the whole cost.",
         TEN,
     )
     costly.check(0, cost=7, max_delay_ns=S, allowed=True, delay_ns=0, balance=3)
@@ -95,7 +95,7 @@ def waits() -> list[Sequence]:
 
     debt = Sequence(
         "max_delay_in_debt",
-        "Debt is waited for like anything else.",
+        "The delay includes the time until a debt is paid.",
         ONE,
     )
     debt.charge_local(0, 13, 0)
@@ -142,7 +142,7 @@ def waits_of_several() -> list[Sequence]:
 def partials() -> list[Sequence]:
     most = Sequence(
         "partial_ask_15_get_10",
-        "Ask for 15, get the 10 there are, as in the gossip document.",
+        "A partial check for 15 units grants the 10 that are left, as in the gossip document.",
         TEN,
     )
     most.peek(0, cost=15, partial=True, allowed=True, granted=10, balance=10)
@@ -155,7 +155,7 @@ def partials() -> list[Sequence]:
 
     fewer = Sequence(
         "partial_within_what_there_is",
-        "When there is enough, partial grants the cost, no more.",
+        "A partial check grants the cost if the bucket has enough units.",
         TEN,
     )
     fewer.check(0, cost=4, partial=True, allowed=True, granted=4, balance=6)
@@ -167,7 +167,7 @@ def partials() -> list[Sequence]:
 
     huge = Sequence(
         "partial_above_burst",
-        "With partial a cost far above the burst is no error.",
+        "With partial, a cost far above the burst is not an error.",
         TEN,
     )
     huge.fails("cost", "check", 0, cost=11)
@@ -178,7 +178,7 @@ def partials() -> list[Sequence]:
 
     debt = Sequence(
         "partial_in_debt",
-        "In debt partial grants nothing; retry_after is until one unit.",
+        "In debt, partial grants nothing, and retry_after is the time until there is one unit.",
         TEN,
     )
     debt.charge_local(0, 13, 0)
@@ -201,7 +201,7 @@ def partials() -> list[Sequence]:
 
     ahead = Sequence(
         "partial_with_max_delay_above_burst",
-        "With a long enough wait partial grants more than the burst.",
+        "With a large max_delay, partial grants more than the burst.",
         TEN,
     )
     ahead.check(0, cost=30, partial=True, max_delay_ns=S, granted=20, delay_ns=S, balance=-10)
@@ -290,7 +290,7 @@ def debts() -> list[Sequence]:
 
     back = Sequence(
         "allow_debt_refund",
-        "A refund of the cost gives back all that was taken, the debt included.",
+        "A refund of the cost returns all units, including the debt.",
         TEN,
     )
     back.check(0, cost=25, allow_debt=True, allowed=True, balance=-15)
@@ -364,7 +364,7 @@ def debts_of_several() -> list[Sequence]:
 
     charged = Sequence(
         "allow_debt_two_rules_charge_refused",
-        "A refusal by one rule takes nothing of the debt from the other, only its charge.",
+        "A refusal by one rule does not charge the other rule with the debt, only its own charge.",
         {
             "rules": [
                 {"name": "strict", "rate": "1/s", "burst": 2, "charge_refused": True},

@@ -39,7 +39,7 @@ def fast() -> list[Sequence]:
 
     fastest = Sequence(
         "rate_fastest",
-        "A thousand million a second: a unit every nanosecond.",
+        "A billion a second: a unit every nanosecond.",
         {"rate": "1000000000/s", "burst": 5},
     )
     fastest.check(0, cost=5, allowed=True, reset_after_ns=5)
@@ -88,7 +88,7 @@ def uneven() -> list[Sequence]:
 
     third = Sequence(
         "rate_3_per_second",
-        "Three a second: T is 333333333.3 ns and the thirds do not add up to an error.",
+        "Three a second: T is 333333333.3 ns, and the fractions do not add up to an error.",
         {"rate": "3/s", "burst": 3},
     )
     third.check(0, cost=3, allowed=True, reset_after_ns=S)
@@ -110,7 +110,7 @@ def uneven() -> list[Sequence]:
 
     hourly = Sequence(
         "rate_7_per_hour",
-        "Seven an hour, always used up: after 200 hours the edge is where it was.",
+        "Seven an hour, always used up: after 200 hours the edge has not moved.",
         {"rate": "7/hour", "burst": 8},
     )
     hourly.check(0, cost=8, allowed=True, balance=0)
@@ -170,7 +170,7 @@ def slow() -> list[Sequence]:
 def bursts() -> list[Sequence]:
     default = Sequence(
         "burst_by_default",
-        "Without a burst it is the count of the rate, rounded up.",
+        "Without a burst, the burst is the count of the rate, rounded up.",
         {
             "rate": "5 per 2 minutes",
             "domains": {
@@ -193,7 +193,7 @@ def bursts() -> list[Sequence]:
 
     duration = Sequence(
         "burst_as_duration",
-        "A burst given as a time is what the rate gives in it, rounded down.",
+        "A burst given as a time is the units that the rate yields in it, rounded down.",
         {
             "rate": "100/s",
             "burst": "250ms",

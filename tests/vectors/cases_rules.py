@@ -17,7 +17,7 @@ def cases() -> list[Sequence]:
 def charged() -> list[Sequence]:
     governor = Sequence(
         "charge_refused_governor",
-        "Governor with limit 3 and drain 1/s: hammering stays refused, backing off helps.",
+        "Governor with limit 3 and drain 1/s: constant checks stay refused, and pass after a pause.",
         GOVERNOR,
     )
     governor.allow(0, True, repeat=3)
@@ -31,7 +31,7 @@ def charged() -> list[Sequence]:
 
     sinking = Sequence(
         "charge_refused_sinks",
-        "Refusals in quick succession sink the bucket by their cost each, without a floor.",
+        "Each refusal lowers the balance by its cost, without a limit.",
         GOVERNOR,
     )
     sinking.check(0, cost=2, allowed=True, balance=1)
@@ -44,7 +44,7 @@ def charged() -> list[Sequence]:
 
     peeks = Sequence(
         "charge_refused_spares_peek",
-        "A refused peek is not charged, and a refused wait is.",
+        "A refused peek is not charged. A check that is refused despite max_delay is.",
         GOVERNOR,
     )
     peeks.check(0, cost=3, allowed=True, balance=0)
@@ -61,7 +61,7 @@ def charged() -> list[Sequence]:
 def charged_of_several() -> list[Sequence]:
     other = Sequence(
         "charge_refused_second_rule",
-        "A refusal by one rule is charged to the rule that says so, and to no other.",
+        "A refusal is charged only to rules with charge_refused.",
         {
             "rules": [
                 {"name": "gate", "rate": "1/s", "burst": 1},
@@ -77,7 +77,7 @@ def charged_of_several() -> list[Sequence]:
 
     itself = Sequence(
         "charge_refused_refusing_rule",
-        "The rule that refuses and charges sinks; the other one keeps its units.",
+        "The rule that refuses and has charge_refused is charged; the other one keeps its units.",
         {
             "rules": [
                 {"name": "wide", "rate": "1/s", "burst": 5},
@@ -120,7 +120,7 @@ def charged_of_several() -> list[Sequence]:
 def dry_runs() -> list[Sequence]:
     top = Sequence(
         "dry_run_top",
-        "In dry run everything is counted, nothing refused, and the refusal is told.",
+        "In dry run everything is counted, nothing is refused, and the decision shows the refusal.",
         {"rate": "1/s", "burst": 2, "dry_run": True},
     )
     top.check(0, allowed=True, granted=1, dry_run=False, rule=None)
@@ -176,7 +176,7 @@ def dry_runs() -> list[Sequence]:
 
     both = Sequence(
         "dry_run_charge_refused",
-        "In dry run refusals are charged as well where the rule says so.",
+        "In dry run refusals are charged to rules with charge_refused.",
         {"rate": "1/s", "burst": 1, "charge_refused": True, "dry_run": True},
     )
     both.check(0, allowed=True, granted=1, dry_run=False)
@@ -190,7 +190,7 @@ def dry_runs() -> list[Sequence]:
 def dry_run_waits() -> Sequence:
     waits = Sequence(
         "dry_run_waits",
-        "In dry run nobody is told to wait: what would have been waited is the time to retry.",
+        "In dry run there is no delay: retry_after has the delay that would have been necessary.",
         {
             "rules": [{"rate": "1/s", "burst": 1}, {"rate": "1/s", "burst": 2}],
             "dry_run": True,
@@ -207,7 +207,7 @@ def dry_run_waits() -> Sequence:
         }
         waits.peek(0, max_delay_ns=3 * S, allowed=True, delay_ns=0, **spared)
         waits.check(0, max_delay_ns=3 * S, allowed=True, delay_ns=0, **spared)
-    # All of it was charged, and the next one would be refused.
+    # The whole cost was charged, so the next check would be refused.
     waits.check(0, max_delay_ns=3 * S, granted=0, dry_run=True, rule="rule1", retry_after_ns=4 * S)
     waits.check(0, cost=0, max_delay_ns=3 * S, granted=0, dry_run=True, rule=None, delay_ns=0)
     waits.check(2 * S, cost=9, partial=True, max_delay_ns=3 * S, granted=2, retry_after_ns=3 * S)

@@ -1,4 +1,4 @@
-"""The key `cluster` of a configuration, or the field in it that is wrong."""
+"""Checks the key `cluster` of a configuration. A BadConfig names the wrong field."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def check_cluster(cluster: object) -> None:
     if not proper_name(cluster.get("name")):
         raise BadConfig("cluster.name")
     confined = check_secrets(cluster)
-    listen = check_places(cluster, confined)
+    listen = check_addresses(cluster, confined)
     check_multicast(cluster, confined, listen)
-    check_habits(cluster)
+    check_timing(cluster)
 
 
 def check_secrets(cluster: Config) -> bool:
-    """Whether the cluster must stay on its machine."""
+    """Return whether only loopback addresses are allowed."""
     without = flag(cluster, "without_secret", "cluster.", default=False)
     secret = cluster.get("secret")
     if isinstance(secret, Mapping):
@@ -60,16 +60,16 @@ def proper_secret(secret: object) -> bool:
     return isinstance(secret, str) and 16 <= len(secret.encode()) <= 4096
 
 
-def check_places(cluster: Config, confined: bool) -> Address:
-    """Where the node listens."""
-    usual = "0.0.0.0:0" if "secret" in cluster else "127.0.0.1:0"
-    listen, _ = address(cluster.get("listen", usual), "cluster.listen")
-    nobody = listen.is_multicast or str(listen) == "255.255.255.255"
-    if nobody or (confined and not listen.is_loopback):
+def check_addresses(cluster: Config, confined: bool) -> Address:
+    """Return the address that the node listens on."""
+    default = "0.0.0.0:0" if "secret" in cluster else "127.0.0.1:0"
+    listen, _ = address(cluster.get("listen", default), "cluster.listen")
+    unusable = listen.is_multicast or str(listen) == "255.255.255.255"
+    if unusable or (confined and not listen.is_loopback):
         raise BadConfig("cluster.listen")
     if "advertise" in cluster:
         own, _ = address(cluster["advertise"], "cluster.advertise")
-        if is_nobody(own) or (confined and not own.is_loopback):
+        if is_unassignable(own) or (confined and not own.is_loopback):
             raise BadConfig("cluster.advertise")
     peers = cluster.get("peers", [])
     if not isinstance(peers, list) or len(peers) > 1000:
@@ -81,7 +81,7 @@ def check_places(cluster: Config, confined: bool) -> Address:
 
 
 def address(text: object, field: str) -> tuple[Address, int]:
-    """An address with a port."""
+    """Parse an address with a port."""
     found = re.fullmatch(r"(?:\[(.*:.*)\]|([0-9.]+)):([0-9]{1,5})", str(text))
     try:
         assert found and isinstance(text, str) and int(found[3]) < 2**16
@@ -94,7 +94,7 @@ def unmapped(ip: Address) -> Address:
     return getattr(ip, "ipv4_mapped", None) or ip
 
 
-def is_nobody(ip: Address) -> bool:
+def is_unassignable(ip: Address) -> bool:
     return ip.is_multicast or ip.is_unspecified or str(ip) == "255.255.255.255"
 
 
@@ -115,7 +115,7 @@ def proper_peer(peer: object, confined: bool, listen: Address) -> bool:
         except BadConfig:
             return False
         beyond = not ip.is_loopback and (confined or listen.is_loopback)
-        return not is_nobody(ip) and reaches(listen, ip) and not beyond
+        return not is_unassignable(ip) and reaches(listen, ip) and not beyond
     labels = host.removesuffix(".").split(".")
     letters = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"
     proper = len(host) <= 253 and all(re.fullmatch(letters, label) for label in labels)
@@ -148,10 +148,10 @@ def proper_interface(interface: str, group: Address) -> bool:
         ip = ipaddress.ip_address(interface)
     except ValueError:
         return bool(re.fullmatch(r"[^\s/\x00-\x1f\x7f]{1,15}", interface))
-    return ip.version == group.version and not is_nobody(ip)
+    return ip.version == group.version and not is_unassignable(ip)
 
 
-def check_habits(cluster: Config) -> None:
+def check_timing(cluster: Config) -> None:
     for key, (least, most) in TIMES.items():
         if key == "tolerance" and cluster.get(key) == "auto":
             continue

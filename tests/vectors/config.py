@@ -1,4 +1,4 @@
-"""A configuration, given as an object, into domains and rules; or the field that is wrong."""
+"""Reads a configuration object into domains and rules. A BadConfig names the wrong field."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ TABLE_KEYS = ("name", "size", "group", "dir", "default_name", "private")
 MAX_RULES = 16
 MAX_RULES_IN_ALL = 1000
 MAX_TAGS = 2**36
-# About: what every table has besides its slots, and the 2^16 cache lines that a named one has,
-# and that of a cluster.
+# Approximate: the fixed part of a table, and the 2^16 cache lines that a named table and a table of
+# a cluster have at least.
 FEWEST_BYTES = {True: 4_400_000, False: 200_000}
 
 
@@ -59,14 +59,14 @@ def load(config: Config) -> dict[str, Domain]:
         domains[name] = Domain(rules_of(table, path + "."), dry_run)
     tables = [config, *tables.values()]
     if not any("rules" in table or "rate" in table for table in tables):
-        raise BadConfig("rate")  # nothing would be limited, and nobody asked for that
+        raise BadConfig("rate")  # nothing would be limited
     if sum(len(domain.rules) for domain in domains.values()) > MAX_RULES_IN_ALL:
         raise BadConfig("domains")
     return domains
 
 
 def rules_of(table: Config, path: str) -> tuple[Rule, ...]:
-    """The rules of a domain, whose keys are at `path`."""
+    """Return the rules of a domain. `path` is the prefix of its keys."""
     if "rate" in table and "rules" in table:
         raise BadConfig(path + "rate")
     if table.get("rate") == "unlimited" and not {"burst", "charge_refused"} & table.keys():
@@ -132,7 +132,7 @@ def proper_table_name(name: object) -> bool:
 
 
 def proper_size(size: object, large: bool) -> bool:
-    """Tags, or as text also bytes."""
+    """Return whether this is a number of tags, or text with tags or bytes."""
     if isinstance(size, bool) or not isinstance(size, int | float | str):
         return False
     if not isinstance(size, str):

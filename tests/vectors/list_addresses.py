@@ -1,4 +1,4 @@
-"""addresses.json: who the client is, by peer, X-Forwarded-For and trusted proxies.
+"""addresses.json: the client of a request, by peer, X-Forwarded-For and trusted proxies.
 
 Every row states by hand what the author expects; the model must agree.
 """
@@ -85,9 +85,9 @@ def cut() -> list[Entry]:
 
 def counted() -> list[Entry]:
     return [
-        row("nobody is trusted: the header does not matter", "198.51.100.1", "198.51.100.1",
+        row("without trusted proxies, the header is ignored", "198.51.100.1", "198.51.100.1",
             forwarded="203.0.113.7"),
-        row("one proxy: its own entry, the last", "10.0.0.1", "203.0.113.7",
+        row("one proxy: the last entry, which it added", "10.0.0.1", "203.0.113.7",
             forwarded="6.6.6.6, 203.0.113.7", trusted=1),
         row("two proxies", "10.0.0.1", "203.0.113.7",
             forwarded="6.6.6.6, 203.0.113.7, 10.0.0.2", trusted=2),
@@ -99,7 +99,7 @@ def counted() -> list[Entry]:
             forwarded="203.0.113.7", trusted=3),
         row("no entries: the peer", "198.51.100.1", "198.51.100.1", trusted=1),
         row("an empty header: the peer", "198.51.100.1", "198.51.100.1", forwarded=[""], trusted=1),
-        row("empty entries are none", "10.0.0.1", "203.0.113.7",
+        row("empty entries are ignored", "10.0.0.1", "203.0.113.7",
             forwarded=",6.6.6.6,, 203.0.113.7 ,\t,10.0.0.2, ,", trusted=2),
         row("no blanks", "10.0.0.1", "203.0.113.7", forwarded="6.6.6.6,203.0.113.7", trusted=1),
         row("the entry has a port", "10.0.0.1", "203.0.113.7",
@@ -108,33 +108,33 @@ def counted() -> list[Entry]:
             forwarded="6.6.6.6, [2001:db8:1:2::9]:4711", trusted=1),
         row("the entry is mapped", "::ffff:10.0.0.1", "203.0.113.7",
             forwarded="::ffff:203.0.113.7", trusted=1),
-        row("the entry is no address: the proxy answers for it", "10.0.0.1", "10.0.0.1",
+        row("an entry that is not an address is ignored: the peer is the client", "10.0.0.1", "10.0.0.1",
             forwarded="6.6.6.6, unknown", trusted=1),
-        row("the same, further out", "10.0.0.1", "10.0.0.2",
+        row("an entry of the second proxy that is not an address is ignored", "10.0.0.1", "10.0.0.2",
             forwarded="6.6.6.6, unknown, 10.0.0.2", trusted=2),
-        row("what is no address counts as a proxy all the same", "10.0.0.1", "203.0.113.7",
+        row("an entry that is not an address counts as a proxy", "10.0.0.1", "203.0.113.7",
             forwarded="6.6.6.6, 203.0.113.7, unix:", trusted=2),
-        row("a peer that is no address counts, too", "", "203.0.113.7",
+        row("a peer that is not an address counts as a proxy", "", "203.0.113.7",
             forwarded="6.6.6.6, 203.0.113.7", trusted=1),
-        row("nothing is an address", "", None, forwarded="unknown", trusted=1),
-        row("what the client wrote does not matter", "10.0.0.1", "203.0.113.7",
+        row("no entry is an address", "", None, forwarded="unknown", trusted=1),
+        row("entries that the client wrote are ignored", "10.0.0.1", "203.0.113.7",
             forwarded="' or 1=1 --, \u00e9\u0000, 203.0.113.7", trusted=1),
-        row("as many proxies as you like", "10.0.0.1", "6.6.6.6",
+        row("a number of proxies above the number of entries", "10.0.0.1", "6.6.6.6",
             forwarded="6.6.6.6, 203.0.113.7", trusted=1_000_000),
     ]
 
 
 def listed() -> list[Entry]:
     return [
-        row("an empty list trusts nobody", "10.0.0.1", "10.0.0.1",
+        row("an empty list trusts no proxy", "10.0.0.1", "10.0.0.1",
             forwarded="203.0.113.7", trusted=[]),
         row("a peer that is not trusted is the client", "198.51.100.1", "198.51.100.1",
             forwarded="203.0.113.7, 10.0.0.2", trusted=LAN),
         row("a trusted peer", "10.0.0.1", "203.0.113.7",
             forwarded="6.6.6.6, 203.0.113.7", trusted=LAN),
-        row("trusted proxies are passed by", "10.0.0.1", "203.0.113.7",
+        row("trusted proxies are skipped", "10.0.0.1", "203.0.113.7",
             forwarded="6.6.6.6, 203.0.113.7, 10.1.2.3, 10.255.255.255", trusted=LAN),
-        row("beyond the client nobody is believed", "10.0.0.1", "203.0.113.7",
+        row("entries beyond the client are ignored", "10.0.0.1", "203.0.113.7",
             forwarded="10.0.0.9, 203.0.113.7, 10.0.0.2", trusted=LAN),
         row("all are trusted: the leftmost", "10.0.0.1", "10.0.0.3",
             forwarded="10.0.0.3, 10.0.0.2", trusted=LAN),
@@ -143,28 +143,28 @@ def listed() -> list[Entry]:
             forwarded="203.0.113.7, [::ffff:10.0.0.2]:80", trusted=LAN),
         row("trusted by IPv6", "fd12::1", CUT,
             forwarded="6.6.6.6, 2001:db8:1:2::7, FD00::9", trusted=LAN),
-        row("trust looks at the whole address", "2001:db8::2", "2001:db8::",
+        row("trust compares the whole address", "2001:db8::2", "2001:db8::",
             forwarded="203.0.113.7", trusted=["2001:db8::1"]),
-        row("one address", "2001:db8::1", "203.0.113.7",
+        row("a list of one address", "2001:db8::1", "203.0.113.7",
             forwarded="203.0.113.7", trusted=["2001:db8::1"]),
-        row("one IPv4 address", "192.0.2.1", "203.0.113.7",
+        row("a list of one IPv4 address", "192.0.2.1", "203.0.113.7",
             forwarded="203.0.113.7", trusted=["192.0.2.1"]),
-        row("its neighbour", "192.0.2.2", "192.0.2.2",
+        row("an address next to the listed one", "192.0.2.2", "192.0.2.2",
             forwarded="203.0.113.7", trusted=["192.0.2.1"]),
         row("the edges of a network", "192.0.2.127", "192.0.2.128",
             forwarded="192.0.2.128", trusted=["192.0.2.0/25"]),
         row("an IPv4 network has no IPv6 addresses", "a00::1", "a00::",
             forwarded="203.0.113.7", trusted=["10.0.0.0/8"]),
-        row("what is no address is not trusted, nor believed", "10.0.0.1", "10.0.0.2",
+        row("an entry that is not an address ends the search", "10.0.0.1", "10.0.0.2",
             forwarded="203.0.113.7, unknown, 10.0.0.2", trusted=LAN),
-        row("empty entries are none", "10.0.0.1", "203.0.113.7",
+        row("empty entries are ignored", "10.0.0.1", "203.0.113.7",
             forwarded=["6.6.6.6, 203.0.113.7,", ", ,10.0.0.2,"], trusted=LAN),
     ]
 
 
 def unix() -> list[Entry]:
     return [
-        row("a Unix socket, nobody trusted", "", None, forwarded="203.0.113.7"),
+        row("a Unix socket without trusted proxies", "", None, forwarded="203.0.113.7"),
         row("a Unix socket that is not in the list", "", None,
             forwarded="203.0.113.7", trusted=LAN),
         row("a Unix socket in the list", "", "203.0.113.7",
@@ -175,7 +175,7 @@ def unix() -> list[Entry]:
         row("unix trusts no addresses", "10.0.0.1", "10.0.0.1",
             forwarded="203.0.113.7", trusted=["unix"]),
         row("a Unix socket without a header", "", None, trusted=["unix"]),
-        row("unix is about the peer only", "10.0.0.1", "10.0.0.1",
+        row("unix applies only to the peer", "10.0.0.1", "10.0.0.1",
             forwarded="203.0.113.7, unix:", trusted=["unix", *LAN]),
     ]
 
@@ -185,20 +185,20 @@ def bad() -> list[Entry]:
         return {"why": why, "field": field, "value": value, "says": [field, *says]}
 
     return [
-        case("true would trust whoever", "trusted_proxies", True, "number"),
-        case("false is no number", "trusted_proxies", False, "number"),
-        case("less than nobody", "trusted_proxies", -1, "0 or more"),
-        case("a part of a proxy", "trusted_proxies", 1.5, "list"),
+        case("true is not a number", "trusted_proxies", True, "number"),
+        case("false is not a number", "trusted_proxies", False, "number"),
+        case("a negative number of proxies", "trusted_proxies", -1, "0 or more"),
+        case("a fraction of a proxy", "trusted_proxies", 1.5, "list"),
         case("a network that is not in a list", "trusted_proxies", "10.0.0.0/8", "list"),
         case("null", "trusted_proxies", None, "list"),
         case("a name", "trusted_proxies", ["proxy.internal"], "proxy.internal"),
         case("a number in the list", "trusted_proxies", [10], "text"),
-        case("bits behind the network", "trusted_proxies", ["10.1.2.3/8"], "10.0.0.0/8"),
-        case("bits behind the IPv6 network", "trusted_proxies", ["2001:db8::1/32"], "2001:db8::/32"),
+        case("bits after the network prefix", "trusted_proxies", ["10.1.2.3/8"], "10.0.0.0/8"),
+        case("bits after the IPv6 network prefix", "trusted_proxies", ["2001:db8::1/32"], "2001:db8::/32"),
         case("too many bits", "trusted_proxies", ["10.0.0.0/33"], "10.0.0.0/33"),
-        case("all of IPv4", "trusted_proxies", ["0.0.0.0/0"], "everyone"),
-        case("all of IPv6", "trusted_proxies", ["::/0"], "everyone"),
-        *[case(f"all of IPv4 as {text!r}", "trusted_proxies", ["10.0.0.0/8", text], "everyone")
+        case("all of IPv4", "trusted_proxies", ["0.0.0.0/0"], "all addresses"),
+        case("all of IPv6", "trusted_proxies", ["::/0"], "all addresses"),
+        *[case(f"all of IPv4 as {text!r}", "trusted_proxies", ["10.0.0.0/8", text], "all addresses")
           for text in ("::ffff:0:0/96", "::ffff:0.0.0.0/96", "0:0:0:0:0:FFFF:0:0/96", "64:ff9b::/96",
                        "0064:ff9b:0:0:0:0:0.0.0.0/96")],
         case("an empty text", "trusted_proxies", [""], "10.0.0.0/8"),

@@ -1,4 +1,4 @@
-"""calls.json: for those who call services that may be busy: the service of a URL, and Retry-After.
+"""calls.json, for clients of services that may be busy: the service of a URL, and Retry-After.
 
 Every row states by hand what the author expects. Of names JavaScript's URL is the model, and its suite
 compares; dates must agree with the standard library's.

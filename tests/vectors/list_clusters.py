@@ -1,4 +1,4 @@
-"""configs.json, the key `cluster`: who belongs together, and where they are.
+"""The key `cluster` in configs.json.
 
 Every language opens the good ones, some several times at once: they listen on any free port of
 this machine. Defaults and other addresses are looked at by the core's own tests.
@@ -76,7 +76,6 @@ def toml_of(value: object) -> str:
         return str(value).lower()
     if isinstance(value, list):
         return "[" + ", ".join(toml_of(item) for item in value) + "]"
-    # Texts are written as in JSON.
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
 
 
@@ -92,7 +91,7 @@ def one(name: str, keys: Entry) -> Entry:
 def wrong(
     key: str, value: object, says: list[str], beside: Entry | None = None, at: str = ""
 ) -> Entry:
-    """A cluster with this value, which is wrong; `at` says where in it, such as `[1]`."""
+    """Return a case with a wrong value. `at` is the position in the value, such as `[1]`."""
     beside = {"name": "web"} | (beside or {})
     beside.pop(key, None)
     toml = None if value is None else f"[cluster]\n{lines(beside)}{key} = {toml_of(value)} #!\n"
@@ -106,7 +105,7 @@ def wrong(
 def bad() -> list[Entry]:
     return [
         *shapes(), *kinds(), *secrets(), *confined(), *addresses(), *peers(), *multicast(),
-        *habits(), *tables(), *unknown_keys(),
+        *timing(), *tables(), *unknown_keys(),
     ]  # fmt: skip
 
 
@@ -121,7 +120,7 @@ def shapes() -> list[Entry]:
         case("cluster is a list", "cluster", ["name, secret"], "rate = 1\ncluster = [] #!\n",
              {"rate": 1, "cluster": []}),
         case("cluster is null", "cluster", ["name, secret"], None, {"cluster": None}),
-        case("a cluster without a name", "cluster.name", ["needs a name"],
+        case("a cluster without a name", "cluster.name", ["is missing", "name"],
              "rate = 1\n\n[cluster] #!\nperiod = '1s'\n",
              {"rate": 1, "cluster": {"period": "1s"}}),
         wrong("name", "", ["1 to 255"]),
@@ -155,9 +154,9 @@ def secrets() -> list[Entry]:
     secret: Entry = {"secret": SECRET}
     file = "[cluster]\nname = 'web'\n"
     return [
-        wrong("secret", SECRET[1:], ["15 bytes", "16"]),
-        wrong("secret", "", ["0 bytes", "16"]),
-        wrong("secret", "s" * 4097, ["4097 bytes", "4096"]),
+        wrong("secret", SECRET[1:], ["16 to 4096 bytes, got 15"]),
+        wrong("secret", "", ["16 to 4096 bytes, got 0"]),
+        wrong("secret", "s" * 4097, ["16 to 4096 bytes, got 4097"]),
         case("a secret file without a path", "cluster.secret", ["file ="],
              file + "secret = {} #!\n", {"cluster": {"name": "web", "secret": {}}}),
         case("a secret file with an empty path", "cluster.secret", ["path"],
@@ -169,14 +168,14 @@ def secrets() -> list[Entry]:
         case("unknown key in secret", "cluster.secret.fiel", ["unknown key", "file"],
              file + "secret.fiel = '/x' #!\n",
              {"cluster": {"name": "web", "secret": {"fiel": "/x"}}}),
-        wrong("without_secret", True, ["there is a secret"], secret),
-        wrong("packet_keys", KEYS, ["need a secret"]),
-        wrong("packet_keys", KEYS, ["need a secret"], {"without_secret": True}),
+        wrong("without_secret", True, ["when `secret` is set"], secret),
+        wrong("packet_keys", KEYS, ["needs `secret`"]),
+        wrong("packet_keys", KEYS, ["needs `secret`"], {"without_secret": True}),
         wrong("packet_keys", [], ["1 to 4"], secret),
-        wrong("packet_keys", [f"packet key number {i}" for i in range(5)], ["5 keys", "1 to 4"],
+        wrong("packet_keys", [f"packet key number {i}" for i in range(5)], ["1 to 4 keys, got 5"],
               secret),
-        wrong("packet_keys", [KEYS[0], SECRET[1:]], ["15 bytes"], secret, "[1]"),
-        wrong("packet_keys", [KEYS[0], KEYS[1], KEYS[0]], ["twice"], secret, "[2]"),
+        wrong("packet_keys", [KEYS[0], SECRET[1:]], ["got 15"], secret, "[1]"),
+        wrong("packet_keys", [KEYS[0], KEYS[1], KEYS[0]], ["must differ"], secret, "[2]"),
     ]
 
 
@@ -203,9 +202,9 @@ def addresses() -> list[Entry]:
     return [
         *[wrong(key, text, [text, '"10.0.0.1:7373"'], secret)
           for key in ("listen", "advertise", "multicast") for text in odd],
-        *[wrong("listen", text, ["nobody"], secret)
+        *[wrong("listen", text, ["an address of this node"], secret)
           for text in ("239.1.2.3:1", "255.255.255.255:1", "[ff02::1]:1")],
-        *[wrong("advertise", text, ["nobody"], secret)
+        *[wrong("advertise", text, ["an address of this node"], secret)
           for text in ("0.0.0.0:1", "[::]:1", "224.0.0.1:1", "255.255.255.255:1",
                        "[::ffff:0.0.0.0]:1")],
     ]
@@ -221,7 +220,7 @@ def peers() -> list[Entry]:
         *[wrong("peers", ["node.example.com", text], [text, '"host:port"'], secret, "[1]")
           for text in odd],
         wrong("peers", ["a" * 64], ['"host:port"'], secret, "[0]"),
-        *[wrong("peers", [text], ["nobody"], secret, "[0]")
+        *[wrong("peers", [text], ["the address of one node"], secret, "[0]")
           for text in ("0.0.0.0", "239.1.2.3:7373", "255.255.255.255")],
         wrong("peers", ["[fd00::1]:7373"], ["fd00::1", '"[::]:7373"'], secret, "[0]"),
         wrong("peers", ["10.0.0.1"], ["10.0.0.1", '"[::]:7373"'], six, "[0]"),
@@ -241,8 +240,8 @@ def multicast() -> list[Entry]:
         wrong("multicast", "239.1.2.3:0", ["port"], secret),
         wrong("multicast", "[ff02::73]:7373", ['"[::]:7373"'], secret),
         wrong("peers", ["10.0.0.1"], ["multicast"], group),
-        wrong("interface", "eth0", ["without multicast"]),
-        wrong("multicast_ttl", 1, ["without multicast"]),
+        wrong("interface", "eth0", ["without `multicast`"]),
+        wrong("multicast_ttl", 1, ["without `multicast`"]),
         *[wrong("interface", text, ['"eth0"'], group)
           for text in ("", "an interface", "a/b", "sixteen-letters!", "fd00::1", "0.0.0.0",
                        "239.1.2.3")],
@@ -251,7 +250,7 @@ def multicast() -> list[Entry]:
     ]
 
 
-def habits() -> list[Entry]:
+def timing() -> list[Entry]:
     sizes = ["", "MB", "5000 tags", "1.5 MB", "-1", "99999999999999999999"]
     return [
         wrong("period", "9ms", ["10ms to 10s"], {"reports": "periodic"}),
@@ -272,7 +271,7 @@ def habits() -> list[Entry]:
 
 def tables() -> list[Entry]:
     return [
-        case("a cluster with a table of too few bytes", "table.size", ["1000000 bytes", "too few"],
+        case("a cluster with a table of too few bytes", "table.size", ["1000000 bytes", "at least"],
              'cluster = { name = "web" }\ntable = { private = true, size = "1 MB" } #!\n',
              {"cluster": {"name": "web"}, "table": {"private": True, "size": "1 MB"}}),
     ]

@@ -1,4 +1,4 @@
-"""configs.json, the good ones: each as TOML and as the same object, with the rules it makes."""
+"""Valid configurations in configs.json, each as TOML and as an object, with the resulting rules."""
 
 from __future__ import annotations
 

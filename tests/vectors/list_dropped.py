@@ -1,4 +1,4 @@
-"""protocol.json: datagrams that are dropped, and why. Bodies are wrong in one thing each."""
+"""protocol.json: datagrams that are dropped, and the cause. Each body has one error."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def dropped() -> list[Entry]:
 
 
 def why(keys: str, datagram: bytes) -> str | None:
-    """What the model says."""
+    """Return the cause that the model gives, or None."""
     try:
         envelope, body = unseal(KEYS[keys], datagram)
         read(KINDS[envelope.kind - 1], envelope.flags, body)

@@ -11,7 +11,7 @@ CONFIG: Config = {"rate": "10/s", "burst": 10}
 ALL = ["python", "node", "wasm", "c", "rust"]
 DYNAMIC = ["python", "node", "wasm"]  # where an argument may be negative, NaN, or of any type
 POINTERS = ["python", "node", "wasm", "c"]  # where a tag may be null
-BYTES = ALL  # bytes that are no text
+BYTES = ALL  # tags that are not UTF-8
 
 NOT_COSTS: list[object] = [
     -1, 1.5, 0.5, -0.5, "NaN", "Infinity", "-Infinity", 1e300, -1e300, {"text": "3"}, {"text": ""}

@@ -121,8 +121,8 @@ OTHERS: list[Case] = [
     ("not sealed at all", "unsealed", "report", 0, report(section(entries(2)))),
 ]  # fmt: skip
 
-# Understood, although no node of this version writes them: name, keys, kind, flags, body, more
-# bytes, which packet key.
+# Datagrams that nodes accept, but that this version does not send: name, keys, kind, flags, body,
+# additional bytes, index of the packet key.
 LATER: list[tuple[str, str, str, int, Body, bytes, int]] = [
     ("report with unknown flags and fields", "shared", "report", 0xFE, report(section(entries(2))), b"\xff" * 9, 0),
     ("section without entries", "shared", "report", 0, report(section([])), b"", 0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# The JSON text of a value, and the tag that it is.
+# The JSON text of a value, and its tag.
 USABLE = {
     '"x"': "x",
     '"a@example.com"': "a@example.com",

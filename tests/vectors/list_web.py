@@ -1,4 +1,4 @@
-"""web.json: requests to HTTP middleware, and what becomes of them.
+"""web.json: requests to HTTP middleware, and the expected decisions and responses.
 
 Every step states by hand what the author expects in part; the model gives the rest.
 """
@@ -150,7 +150,7 @@ def refusals() -> list[Case]:
     hammer = Case("charge_refused", "figures after the charge", rate="1/s", charge_refused=True)
     for at in (0, 0, 0, 500 * MS):
         hammer.request(at)
-    dry = Case("dry run", "refuses nobody, and says what would be", rate="1/s", dry_run=True)
+    dry = Case("dry run", "refuses no request, and reports refusals", rate="1/s", dry_run=True)
     for at in (0, 0, S):
         dry.request(at, expect_action="pass")
     return [*cases, later, silent, bare, kept, problem, hammer, dry]
@@ -304,7 +304,7 @@ def delayed() -> list[Case]:
 
 
 def labels() -> list[Case]:
-    """Names of domains that nobody named; the requests fit methods and routes."""
+    """Default names of domains; the requests match methods and routes."""
     both = Case(
         "methods and routes",
         "name the domain",

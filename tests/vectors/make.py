@@ -1,4 +1,4 @@
-"""Writes the vectors beside this file; with --check, tests the model and compares instead.
+"""Writes the vectors into this directory. With --check, tests the model and compares the files.
 
 python3 tests/vectors/make.py           write
 python3 tests/vectors/make.py --check   exit 1 if the files are not what would be written
@@ -71,7 +71,7 @@ def files() -> dict[str, str]:
     }
 
 
-# JSON with one step, or one case, to a line.
+# JSON with one step or one case per line.
 
 
 def line(value: object) -> str:

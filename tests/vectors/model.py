@@ -1,4 +1,4 @@
-"""The slow exact model of docs/semantics.md: buckets, domains and every call, in fractions.
+"""An exact model of docs/semantics.md in fractions: buckets, domains and every call.
 
 It knows nothing of the Rust code. What the page leaves open raises `Ambiguous`, so that no vector
 can rest on a guess. Times are nanoseconds; those of an answer are rounded up to whole ones.
@@ -15,11 +15,11 @@ from shapes import Config
 
 UNLIMITED = "unlimited"
 MAX_DEBT = 2**40  # a larger cost with `allow_debt` counts as this
-NEVER = Fraction(-(10**40))  # the TAT of a bucket that was never touched: long full
+NEVER = Fraction(-(10**40))  # the TAT of a new bucket, which is full
 
 
 class Ambiguous(Exception):
-    """The page does not say; the vectors stay away from it."""
+    """The result is not defined in docs/semantics.md, so no vector may depend on it."""
 
 
 class Failed(Exception):
@@ -45,7 +45,7 @@ class Bucket:
         return max(self.tat, Fraction(now))
 
     def due(self, now: int, units: int) -> Fraction:
-        """When so many units would pass without waiting."""
+        """Return the time at which this number of units would pass without a delay."""
         return self.head(now) + (units - self.rule.burst) * self.rule.interval
 
     def needed(self, cost: int, allow_debt: bool) -> int:
@@ -140,7 +140,7 @@ class Throttle:
         if not (partial or allow_debt) and any(cost > bucket.rule.burst for bucket in buckets):
             raise Failed("cost")
         until = now + max_delay
-        ask = min(cost, 1) if partial else cost  # the least that counts as passing
+        ask = min(cost, 1) if partial else cost  # the smallest cost that can pass
         if any(bucket.due(now, bucket.needed(ask, allow_debt)) > until for bucket in buckets):
             return self.refuse(now, domain, buckets, until, cost, ask, allow_debt, take)
 

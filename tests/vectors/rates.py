@@ -1,4 +1,4 @@
-"""Rates and bursts, read as docs/semantics.md says, in exact fractions of a nanosecond."""
+"""Parses rates and bursts by docs/semantics.md, in exact fractions of a nanosecond."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Rate:
 
 
 def number(value: float | str) -> Fraction:
-    """A decimal number; a float stands for its shortest decimal spelling."""
+    """Return a decimal number. A float stands for its shortest decimal representation."""
     if isinstance(value, float):
         if not isfinite(value):
             raise Bad("not finite")

@@ -1,4 +1,4 @@
-"""Writes what fuzzing begins with: every datagram of the vectors, and every body.
+"""Writes the seeds for fuzzing: every datagram of the vectors, and every body.
 
 python3 tests/vectors/seeds.py FOLDER
 

@@ -118,7 +118,7 @@ def token_bucket() -> None:
 
 
 def toml_means_object() -> None:
-    """The TOML of a configuration and its object are one; a syntax error is where it is said."""
+    """Check that TOML and object of a configuration are equal, and the line of syntax errors."""
     try:
         tomllib = import_module("tomllib")
     except ModuleNotFoundError:  # Python 3.10

@@ -1,4 +1,4 @@
-"""Builds one sequence: runs each step on the model, notes the answer, and guards the edges.
+"""Builds a sequence: runs each step on the model, records the answer, and checks the edges.
 
 An edge is an instant at which an answer changes. Steps sit exactly on edges and 1 ns beside them
 wherever every language can follow; `Sequence.guard` refuses the steps where one could not.
@@ -26,9 +26,9 @@ KEYS = (
     "repeat",
 )
 TIMES = ("delay_ns", "retry_after_ns", "reset_after_ns")
-SURE_SPAN = 10 * HOUR  # B*T up to which a rule surely counts in quarter nanoseconds
-MAX_TIME = 2**63 - 1  # 292 years: longer ones cannot be told in every language
-LATE = 10 * DAY  # after this a float of seconds or milliseconds is no longer good to 1 ns
+SURE_SPAN = 10 * HOUR  # up to this B*T, rules count in quarter nanoseconds
+MAX_TIME = 2**63 - 1  # 292 years, the longest time that every language can represent
+LATE = 10 * DAY  # from here on, a float of seconds or milliseconds is less precise than 1 ns
 
 
 def counts_exactly(bucket: Bucket) -> bool:
@@ -50,7 +50,7 @@ class Sequence:
         self.steps: list[Step] = []
         self.now = 0
 
-    # The calls: `at` in ns; keywords other than the options are what the author expects.
+    # The calls. `at` is in ns. Keywords that are not options are the expected answer.
 
     def check(self, at: int, tag: str = "t", **rest: object) -> None:
         self.decide("check", at, tag, rest)
@@ -91,7 +91,7 @@ class Sequence:
             raise AssertionError(f"{self.name}: {call} at {at} is no error")
         self.steps.append({**step, "error": kind})
 
-    # How a step is made.
+    # Creating steps.
 
     def begin(
         self, call: str, at: int, tag: str, rest: dict[str, object]
@@ -156,7 +156,7 @@ class Sequence:
     def guard(self, bucket: Bucket, distance: Fraction) -> None:
         """Refuses a step too near to an edge of the bucket, `distance` ns away."""
         if bucket.tat <= self.now or bucket.origin == self.now:
-            return  # full, or filled and used at this instant: no rounding of time can be seen
+            return  # full, or filled and used at this time, where rounding has no effect
         near = Fraction(0)
         if not counts_exactly(bucket):
             near = Fraction(10)

@@ -1,4 +1,4 @@
-"""What all parts of a configuration are made of: known keys, names, flags."""
+"""Checks that all parts of a configuration use: known keys, names, flags."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Config = Mapping[str, object]
 
 
 class BadConfig(Exception):
-    """Its text is the path of the field."""
+    """A wrong configuration. The text is the path of the field."""
 
 
 def only(table: Config, known: tuple[str, ...], path: str) -> None:

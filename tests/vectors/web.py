@@ -1,4 +1,4 @@
-"""The model of HTTP middleware (docs/http.md): slow, exact, and knows nothing of the Rust code.
+"""An exact model of HTTP middleware (docs/http.md) that shares no code with the implementation.
 
 A middleware is made of its options. `decide` says what becomes of a request: which action, which
 header fields, and the response to a refusal.
@@ -67,11 +67,11 @@ class Middleware:
         options = self.options
         if self.exempts(request):
             return Answer("none")
-        who = self.tag(request)
-        if who is None or who in self.exempt_tags():
+        client_tag = self.tag(request)
+        if client_tag is None or client_tag in self.exempt_tags():
             return Answer("none")
         if request.scope:
-            who = request.scope.encode() + b"\0" + who
+            client_tag = request.scope.encode() + b"\0" + client_tag
         cost = request.cost if request.cost is not None else int(str(options.get("cost", 1)))
         dry_run = options.get("dry_run", False)
         max_delay = ns(options.get("max_delay", 0))
@@ -80,21 +80,23 @@ class Middleware:
         decision = self.throttle.check(
             now,
             "default",
-            who.hex(),
+            client_tag.hex(),
             cost,
             max_delay=max_delay if may_delay and has_room else 0,
             allow_debt=True,
         )
-        fields = self.fields(now, decision, who)
+        fields = self.fields(now, decision, client_tag)
         if decision.rule is not None and not dry_run:
             wait = ns(options.get("throttle_milliseconds", 0)) // 1000
             wait = wait if request.can_delay and has_room else 0
             self.delayed += wait > 0
-            return self.refusal(decision, fields, wait, who)
+            return self.refusal(decision, fields, wait, client_tag)
         if decision.delay_ns > 0:
             self.delayed += 1
-            return Answer("delay", decision.delay_ns, 0, fields, tag=who, taken=decision.granted)
-        return Answer("pass", 0, 0, fields, tag=who, taken=decision.granted)
+            return Answer(
+                "delay", decision.delay_ns, 0, fields, tag=client_tag, taken=decision.granted
+            )
+        return Answer("pass", 0, 0, fields, tag=client_tag, taken=decision.granted)
 
     def end_delay(self, now: int, answer: Answer, gone: bool) -> None:
         self.delayed -= 1
@@ -106,7 +108,7 @@ class Middleware:
         if self.options.get(option):
             self.throttle.refund(now, "default", answer.tag.hex(), answer.taken)
 
-    # Who is counted.
+    # The client.
 
     def address(self, request: Request) -> Address | None:
         trusted = self.options.get("trusted_proxies", 0)
@@ -135,7 +137,7 @@ class Middleware:
             return request.tag.encode()
         return BY_NAME + name if name else BY_ADDRESS + (found or b"")
 
-    # What responses say.
+    # Responses.
 
     def policies(self) -> list[tuple[str, int, int]]:
         """Name, quota and window in seconds of every rule."""
@@ -149,10 +151,10 @@ class Middleware:
             for rule in self.rules
         ]
 
-    def fields(self, now: int, decision: Decision, who: bytes) -> list[Field]:
+    def fields(self, now: int, decision: Decision, client_tag: bytes) -> list[Field]:
         kind = self.options.get("headers", "standard")
         kind = {True: "standard", False: "none", "draft-8": "standard"}.get(kind, kind)
-        index = self.deciding(now, decision, who)
+        index = self.deciding(now, decision, client_tag)
         name, quota, _ = self.policies()[index]
         left, more = min(int(decision.remaining), LARGEST), self.more_after(decision, index)
         policies = self.policies()
@@ -180,9 +182,9 @@ class Middleware:
             fields += [(f"X-RateLimit-{name}", str(value)) for name, value in values]
         return fields
 
-    def deciding(self, now: int, decision: Decision, who: bytes) -> int:
-        """The rule whose figures the decision shows."""
-        buckets = self.throttle.of("default", who.hex())
+    def deciding(self, now: int, decision: Decision, client_tag: bytes) -> int:
+        """Return the deciding rule."""
+        buckets = self.throttle.of("default", client_tag.hex())
         if decision.rule is not None:
             return [rule.name for rule in self.rules].index(decision.rule)
         order = [(bucket.remaining(now), bucket.rule.burst) for bucket in buckets]
@@ -198,7 +200,9 @@ class Middleware:
         unit = ceil(rule.burst * rule.interval) // rule.burst
         return min(max(1, seconds(min(decision.reset_after_ns // missing, unit))), LARGEST)
 
-    def refusal(self, decision: Decision, fields: list[Field], wait: int, who: bytes) -> Answer:
+    def refusal(
+        self, decision: Decision, fields: list[Field], wait: int, client_tag: bytes
+    ) -> Answer:
         status = int(str(self.options.get("status", 429)))
         after = retry_after(decision)
         body = self.options.get("body")
@@ -218,7 +222,7 @@ class Middleware:
             *([("Retry-After", str(after))] if self.options.get("retry_after", True) else []),
             *fields,
         ]
-        return Answer("refuse", wait, status, fields, kind, content, who)
+        return Answer("refuse", wait, status, fields, kind, content, client_tag)
 
     def problem(self, status: int, after: int, rule: int) -> bytes:
         return compact(

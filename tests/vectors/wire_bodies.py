@@ -1,4 +1,4 @@
-"""Bodies of datagrams, after docs/protocol.md: written from their meaning, and read back.
+"""Encodes and decodes the bodies of datagrams, following docs/protocol.md.
 
 A meaning is what protocol.json has. The writer writes whatever it is told, right or wrong.
 """

@@ -63,7 +63,7 @@ def tag(key: bytes, nonce: bytes, known: bytes, sealed: bytes) -> bytes:
 
 
 def inner(key: bytes, nonce: bytes) -> tuple[bytes, bytes]:
-    """The key and nonce of the ChaCha20 that a longer nonce stands for."""
+    """Return the key and the nonce of the ChaCha20 that corresponds to a longer nonce."""
     return hchacha(key, nonce[:16]), bytes(4) + nonce[16:]
 
 

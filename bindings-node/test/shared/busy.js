@@ -91,10 +91,10 @@ function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
         assert.throws(() => busy.onBusy('a', now), fails(argument, /^retryAfterMs /));
       }
       for (const service of /** @type {any[]} */ ([undefined, null, 7, {}])) {
-        assert.throws(() => busy.turn(service), fails(argument, /^service: must be a string/));
+        assert.throws(() => busy.turn(service), fails(argument, /^`service` must be a string/));
       }
       assert.throws(() => busy.turn('a', /** @type {any} */ ('1')), fails(argument, /^nowMs: /));
-      assert.throws(() => new BusyThrottle(/** @type {any} */ (7)), fails(argument, /^options: /));
+      assert.throws(() => new BusyThrottle(/** @type {any} */ (7)), fails(argument, /^`options` /));
       assert(busy.shouldSend('a'));
     });
 
@@ -122,9 +122,9 @@ function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
       const config = 'DTHROTTLE_CONFIG';
       /** @type {[any, RegExp][]} */
       const wrongs = [
-        [{ mode: 'dead' }, /^mode: "dead" is no mode; write "live" or "document"$/],
-        [{ maxPause: 5 }, /^maxPause: 5 is not possible here; write a duration like "10s"$/],
-        [{ flor: 5 }, /^flor: unknown key; did you mean floor\?$/],
+        [{ mode: 'dead' }, /^`mode` must be "live" or "document", got "dead"$/],
+        [{ maxPause: 5 }, /^`maxPause` must be a duration such as "10s", got 5$/],
+        [{ flor: 5 }, /^`flor` is an unknown key; did you mean `floor`\?$/],
         [{ recoverRate: 3, recoverValue: 3 }, /^recoverValue: a limit recovers by/],
       ];
       for (const [options, message] of wrongs) {

@@ -137,9 +137,9 @@ function testConfigs(label, dthrottle) {
     });
 
     it('an error about a snake-case key suggests the camel-case key', () => {
-      refuses({ rate: '1/s', dry_run: true }, 'dry_run', 'did you mean dryRun?');
+      refuses({ rate: '1/s', dry_run: true }, 'dry_run', 'did you mean `dryRun`?');
       refuses({ rules: [{ rate: '1/s', charge_refused: true }] }, 'rules[0].charge_refused', 'chargeRefused');
-      refuses({ rte: '1/s' }, 'rte', 'did you mean rate?');
+      refuses({ rte: '1/s' }, 'rte', 'did you mean `rate`?');
       refuses({ rules: [{ rate: '1/s', clock: null }] }, 'rules[0].clock', 'unknown key');
     });
 
@@ -264,7 +264,7 @@ function testConfigs(label, dthrottle) {
     it('a throttle without rules is an error that names the fix', () => {
       for (const config of [{}, { rate: undefined }, { dryRun: true }, { domains: { api: { rate: undefined } } }]) {
         assert.throws(() => new Throttle(config), (/** @type {any} */ error) => {
-          assert.match(error.message, /^rate: .*give rate, or rate = "unlimited"$/);
+          assert.match(error.message, /^`rate` is missing.* or rate = "unlimited"$/);
           return failsWith(dthrottle, 'config')(error) && error.field === 'rate';
         });
       }

@@ -35,6 +35,7 @@ const DURATIONS = new Map([
 /** The configuration keys with two words. */
 const KEYS = [
   'charge_refused',
+  'default_name',
   'dry_run',
   'multicast_ttl',
   'packet_keys',

@@ -141,5 +141,5 @@ def check_names(given: Iterable[str], own: Collection[str], *, more: bool) -> No
     for name in given:
         if name not in own and not (more and name in LimitOptions.__annotations__):
             hint = nearest(name, [*own, *(LimitOptions.__annotations__ if more else ())])
-            if not more or hint in [f"did you mean {near}?" for near in own]:
+            if not more or hint in [f"did you mean `{near}`?" for near in own]:
                 raise ConfigError(f"`{name}` is an unknown option; {hint}", field=name)

@@ -40,7 +40,7 @@ fn private(clock: Clock, zero_ns: u64, key: Option<[u64; 2]>) -> Result<Opened> 
     let region = private_memory(BYTES).and_then(BusyRegion::new).ok_or_else(|| {
         Error::config(
             "table",
-            format!("cannot allocate {BYTES} bytes of memory for busy responses"),
+            format!("needs {BYTES} bytes for busy responses, which are not available"),
         )
     })?;
     Ok(Opened { store: store(region, clock, zero_ns, key), warnings: Vec::new() })
@@ -63,7 +63,7 @@ pub(super) fn anonymous(key: Option<[u64; 2]>) -> Result<Opened> {
         return Ok(Opened { store, warnings: Vec::new() });
     }
     let mut opened = private(Clock::System, new_zero(), key)?;
-    let warning = "the system provides no shared memory; this process limits its requests alone";
+    let warning = "shared memory is not available, so this process does not share its limits";
     opened.warnings.push(warning.into());
     Ok(opened)
 }

@@ -1,5 +1,5 @@
-//! What a busy throttle is told: by which arithmetic it slows down and comes back, and where its
-//! services are remembered.
+//! The configuration of a busy throttle: how its limits fall and recover, and where it stores the
+//! limits of services.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -17,32 +17,39 @@ use crate::records::keys;
 const LIVE_KEYS: [&str; 5] = ["cut", "near", "step", "patience", "growth"];
 const DOCUMENT_KEYS: [&str; 2] = ["recover_rate", "recover_value"];
 
-/// The least that a live limit falls to, if nothing is said: one request a second.
+/// The default floor of mode `live`, in requests per second.
 const LIVE_FLOOR: f64 = 1.0;
-/// That of the document's arithmetic, low enough to print its tables to the digit.
+/// The default floor of mode `document`, low enough to reproduce the tables of the document exactly.
 const DOCUMENT_FLOOR: f64 = 0.0001;
-/// The longest `Retry-After` that is believed, if nothing is said.
+/// The default of `max_pause`.
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
 
-/// By which arithmetic limits fall and recover.
+/// How limits fall and recover.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mode {
-    /// Halves at most once a second, comes back quickly to near the last good rate, and goes on
-    /// from there in small steps.
+    /// A busy response halves the limit, at most once per second. The limit recovers quickly to near
+    /// the last good rate, and from there in small steps.
     Live(Live),
-    /// As the document has it.
+    /// The arithmetic of the specification for clients of busy services, see docs/busy.md.
     Document(Recover),
 }
 
-/// What a [`BusyThrottle`](crate::BusyThrottle) is told.
+/// The settings of a [`BusyThrottle`](crate::BusyThrottle). docs/busy.md describes them.
+///
+/// ```
+/// use dthrottle::BusyConfig;
+///
+/// let config = BusyConfig::new().floor(10.0);
+/// # let _ = config;
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BusyConfig {
     pub(crate) mode: Mode,
     pub(crate) floor: Option<f64>,
     pub(crate) max_pause: Duration,
-    /// `None`: memory shared with forked children only.
+    /// `None` uses memory that is shared with forked children only.
     pub(crate) table: Option<TableConfig>,
-    /// `None`: busy answers are not shared with other nodes, unless another process of the table does.
+    /// `None` does not share busy responses with other nodes. Another process of the table may.
     pub(crate) cluster: Option<ClusterConfig>,
 }
 
@@ -54,42 +61,46 @@ impl Default for BusyConfig {
 }
 
 impl BusyConfig {
-    /// The default: live, one request a second at least.
+    /// Returns the default settings: mode `live` with a floor of one request per second.
     pub fn new() -> BusyConfig {
         BusyConfig::default()
     }
 
-    /// The arithmetic.
+    /// Sets how limits fall and recover.
     #[must_use]
     pub fn mode(self, mode: Mode) -> BusyConfig {
         BusyConfig { mode, ..self }
     }
 
-    /// The least that a limit falls to, in requests a second.
+    /// Sets the lowest limit of a service, in requests per second.
     #[must_use]
     pub fn floor(self, floor: f64) -> BusyConfig {
         BusyConfig { floor: Some(floor), ..self }
     }
 
-    /// The longest pause that a service can ask for.
+    /// Sets the longest pause that a service can request with `Retry-After`.
     #[must_use]
     pub fn max_pause(self, max_pause: Duration) -> BusyConfig {
         BusyConfig { max_pause, ..self }
     }
 
-    /// Where services are remembered: with a named table, by all processes that give the name.
+    /// Sets the table that stores the limits. All processes that use a named table share them.
     #[must_use]
     pub fn table(self, table: TableConfig) -> BusyConfig {
         BusyConfig { table: Some(table), ..self }
     }
 
-    /// The cluster whose nodes report busy answers to each other: an answer to one slows all.
+    /// Sets the cluster. A busy response to one node then slows every node.
     #[must_use]
     pub fn cluster(self, cluster: ClusterConfig) -> BusyConfig {
         BusyConfig { cluster: Some(cluster), ..self }
     }
 
-    /// Reads what a language's own object says.
+    /// Reads the settings from a tree of values.
+    ///
+    /// # Errors
+    ///
+    /// If a key is unknown or a value is wrong. The error names the field.
     pub fn from_value(root: &ConfigNode, names: Names) -> Result<BusyConfig> {
         let mut reader = Reader { names, lines: Vec::new() };
         let table = reader.table(root, "", &[keys::BUSY_NAMES])?;
@@ -118,7 +129,7 @@ impl BusyConfig {
                 return Ok(());
             }
             let (from, to) = (shown(*range.start()), shown(*range.end()));
-            let message = format!("{}; write a number from {from} to {to}", shown(number));
+            let message = format!("must be a number from {from} to {to}, got {}", shown(number));
             Err(Error::config(names.spell(key), message))
         };
         check("floor", self.min_limit(), 1e-4..=1e6)?;
@@ -133,7 +144,7 @@ impl BusyConfig {
             Mode::Document(Recover::Rate(rate)) => check("recover_rate", rate, 0.1..=100.0)?,
             Mode::Document(Recover::Value(value)) => check("recover_value", value, 0.1..=1e6)?,
         }
-        self.table.as_ref().map_or(Ok(()), TableConfig::check)?;
+        self.table.as_ref().map_or(Ok(()), |table| table.check(names))?;
         self.cluster.as_ref().map_or(Ok(()), |cluster| cluster.check(names))
     }
 }
@@ -150,13 +161,12 @@ impl Reader {
             "live" => DOCUMENT_KEYS.as_slice(),
             "document" => LIVE_KEYS.as_slice(),
             other => {
-                let message =
-                    format!(r#"{} is no mode; write "live" or "document""#, quoted(other));
+                let message = format!(r#"must be "live" or "document", got {}"#, quoted(other));
                 return Err(Error::config("mode", message));
             }
         };
         if let Some(misplaced) = table.first(other_mode_keys) {
-            let message = format!("has no meaning in the mode {mode}; leave it out");
+            let message = format!("has no effect in mode {mode:?}; remove it");
             return Err(Error::config(misplaced.key.as_str(), message));
         }
         let number = |key: &str, default: f64| match table.get(key) {
@@ -179,7 +189,8 @@ impl Reader {
             }
             _ => Mode::Document(match (table.get("recover_rate"), table.get("recover_value")) {
                 (Some(_), Some(value)) => {
-                    let message = "a limit recovers by a rate or by a value; leave out one of them";
+                    let rate = self.names.spell("recover_rate");
+                    let message = format!("must not be given together with `{rate}`; remove one");
                     return Err(Error::config(value.key.as_str(), message));
                 }
                 (None, Some(value)) => Recover::Value(self.number(value)?),
@@ -204,17 +215,17 @@ impl Reader {
     fn number(&self, entry: &Entry) -> Result<f64> {
         match entry.node.value {
             Value::Number(number) => Ok(number),
-            _ => Err(self.kind(entry, "", "a number")),
+            _ => Err(self.wrong(entry, "", "a number")),
         }
     }
 
     fn time(&self, entry: &Entry) -> Result<Duration> {
-        let fix = r#"a duration like "10s""#;
+        let expected = r#"a duration such as "10s""#;
         let Value::Text(text) = &entry.node.value else {
-            return Err(self.kind(entry, "", fix));
+            return Err(self.wrong(entry, "", expected));
         };
-        parse_duration(text).map_err(|what| {
-            let message = format!("{}: {what}; write {fix}", quoted(text));
+        parse_duration(text).map_err(|reason| {
+            let message = format!("must be {expected}, got {}: {reason}", quoted(text));
             Error::config(entry.key.as_str(), message)
         })
     }
@@ -249,28 +260,31 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_option_and_what_would_be_right() {
+    fn an_error_names_the_option_the_value_and_what_is_valid() {
         let number = Value::Number;
         let faults: [(&[(&str, Value)], &str); 10] = [
-            (&[("mode", text("dead"))], r#"mode: "dead" is no mode; write "live" or "document""#),
-            (&[("florr", number(1.0))], "florr: unknown key; did you mean floor?"),
-            (&[("floor", number(0.0))], "floor: 0; write a number from 0.0001 to 1000000"),
-            (&[("floor", number(f64::NAN))], "floor: NaN; write a number from 0.0001 to 1000000"),
-            (&[("cut", text("half"))], r#"cut: "half" is not possible here; write a number"#),
-            (&[("growth", number(1.0))], "growth: 1; write a number from 1.1 to 100"),
+            (&[("mode", text("dead"))], r#"`mode` must be "live" or "document", got "dead""#),
+            (&[("florr", number(1.0))], "`florr` is an unknown key; did you mean `floor`?"),
+            (&[("floor", number(0.0))], "`floor` must be a number from 0.0001 to 1000000, got 0"),
+            (
+                &[("floor", number(f64::NAN))],
+                "`floor` must be a number from 0.0001 to 1000000, got NaN",
+            ),
+            (&[("cut", text("half"))], r#"`cut` must be a number, got "half""#),
+            (&[("growth", number(1.0))], "`growth` must be a number from 1.1 to 100, got 1"),
             (
                 &[("growth", number(2.0)), ("recoverRate", number(3.0)), ("mode", text("live"))],
-                "recoverRate: has no meaning in the mode live; leave it out",
+                "`recoverRate` has no effect in mode \"live\"; remove it",
             ),
             (
                 &[("recoverRate", number(3.0)), ("recoverValue", number(3.0))],
-                "recoverValue: a limit recovers by a rate or by a value; leave out one of them",
+                "`recoverValue` must not be given together with `recoverRate`; remove one",
             ),
-            (&[("recoverRate", number(-3.0))], "recoverRate: -3; write a number from 0.1 to 100"),
             (
-                &[("maxPause", number(3.0))],
-                r#"maxPause: 3 is not possible here; write a duration like "10s""#,
+                &[("recoverRate", number(-3.0))],
+                "`recoverRate` must be a number from 0.1 to 100, got -3",
             ),
+            (&[("maxPause", number(3.0))], r#"`maxPause` must be a duration such as "10s", got 3"#),
         ];
         for (entries, message) in faults {
             assert_eq!(read(entries).unwrap_err().to_string(), message);

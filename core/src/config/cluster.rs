@@ -1,5 +1,5 @@
-//! The cluster's part of the configuration: who belongs to it, where its nodes are, and how they
-//! tell each other what they admitted.
+//! The configuration of the cluster: its name and secret, the addresses of its nodes, and when they
+//! exchange reports.
 
 mod address;
 mod check;
@@ -20,30 +20,40 @@ use self::secret::{Secret, SecretBytes};
 use super::Config;
 use crate::error::Result;
 
-/// When a node reports what it admitted.
+/// When a node sends reports of what it admitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reports {
-    /// At least once a period, and at once if a bucket runs low.
+    /// At least once per period, and immediately when a bucket runs low.
     #[default]
     Eager,
-    /// Exactly once a period, all rules together. The tolerance is zero unless it is set.
+    /// Exactly once per period, for all rules together. The default tolerance is then zero.
     Periodic,
 }
 
-/// A cluster: nodes with one name and secret, each of which knows what the others admitted.
+/// A cluster: nodes that have the same name and secret, and report to each other what they admitted.
+/// docs/cluster.md describes it.
 ///
-/// Mistakes are reported when the throttle is built, so that calls chain:
-/// `ClusterConfig::new("web").secret_file("/etc/dthrottle/secret").peer("10.0.0.2")`.
+/// Wrong values are reported when the throttle is built, so that calls can be chained:
+///
+/// ```
+/// use dthrottle::ClusterConfig;
+///
+/// let cluster = ClusterConfig::new("web")
+///     .secret_file("/etc/dthrottle/secret")
+///     .peer("10.0.0.2")
+///     .peer("10.0.0.3");
+/// # let _ = cluster;
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterConfig {
     pub(crate) name: String,
     pub(crate) secret: Option<Secret>,
-    /// Nothing: one that is derived from the secret.
+    /// `None` uses one key that is derived from the secret.
     pub(crate) packet_keys: Option<Vec<SecretBytes>>,
     pub(crate) without_secret: bool,
-    /// Nothing: as `listen()` says.
+    /// `None` uses the default of `listen_address`.
     pub(crate) listen: Option<SocketAddr>,
-    /// With port 0 the port of `listen`.
+    /// Port 0 stands for the port of `listen`.
     pub(crate) advertise: Option<SocketAddr>,
     pub(crate) peers: Vec<PeerName>,
     pub(crate) multicast: Option<SocketAddr>,
@@ -51,18 +61,18 @@ pub struct ClusterConfig {
     pub(crate) multicast_ttl: Option<u32>,
     pub(crate) period: Duration,
     pub(crate) reports: Reports,
-    /// `None` derives it from the delays that are seen.
+    /// `None` derives it from the measured delays.
     pub(crate) tolerance: Option<Duration>,
     pub(crate) pacing: bool,
-    /// Nothing: as it is usual for who exchanges.
+    /// `None` uses the default: on for a `BusyThrottle`, off otherwise.
     pub(crate) busy: Option<bool>,
     pub(crate) retention: Duration,
     pub(crate) retention_bytes: usize,
-    /// The first text that could not be read.
+    /// The first error that a method found.
     fault: Option<ClusterFieldError>,
 }
 
-/// What is wrong with a value.
+/// An error about a key of the cluster. The key is in snake case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ClusterFieldError {
     key: String,
@@ -70,7 +80,8 @@ struct ClusterFieldError {
 }
 
 impl ClusterConfig {
-    /// The cluster of this name, on this machine only: a secret lets it go beyond.
+    /// Creates the configuration of a cluster with this name. Without a secret, all nodes must be on
+    /// this machine.
     pub fn new(name: impl Into<String>) -> ClusterConfig {
         ClusterConfig {
             name: name.into(),
@@ -94,47 +105,49 @@ impl ClusterConfig {
         }
     }
 
-    /// The secret that all nodes have, of at least 16 bytes.
+    /// Sets the secret that all nodes share, 16 to 4096 bytes.
     #[must_use]
     pub fn secret(self, secret: impl AsRef<[u8]>) -> ClusterConfig {
         ClusterConfig { secret: Some(Secret::Known(SecretBytes(secret.as_ref().into()))), ..self }
     }
 
-    /// The file with the secret, read when the throttle is built.
+    /// Sets the file that has the secret. It is read when the throttle is built.
     #[must_use]
     pub fn secret_file(self, path: impl Into<PathBuf>) -> ClusterConfig {
         ClusterConfig { secret: Some(Secret::File(path.into())), ..self }
     }
 
-    /// Whether addresses beyond this machine may be used without a secret: whoever can send to
-    /// them can then charge and refuse every client.
+    /// Allows addresses beyond this machine without a secret. Anyone who can send datagrams to a node
+    /// can then charge every client, so that it is refused.
     #[must_use]
     pub fn without_secret(self, without_secret: bool) -> ClusterConfig {
         ClusterConfig { without_secret, ..self }
     }
 
-    /// Keys for the datagrams: all are accepted, the first is used.
+    /// Sets one to four keys for datagrams, 16 to 4096 bytes each. Nodes seal with the first key, and
+    /// accept all of them.
     #[must_use]
     pub fn packet_keys(self, keys: impl IntoIterator<Item: AsRef<[u8]>>) -> ClusterConfig {
         let keys = keys.into_iter().map(|key| SecretBytes(key.as_ref().into())).collect();
         ClusterConfig { packet_keys: Some(keys), ..self }
     }
 
-    /// The address and port of this node, such as `"10.0.0.1:7373"` or `"[::]:7373"`.
+    /// Sets the address and port of this node, such as `"10.0.0.1:7373"` or `"[::]:7373"`.
     #[must_use]
     pub fn listen(mut self, address: &str) -> ClusterConfig {
         self.listen = self.or_first_error("listen", address::parse_address(address));
         self
     }
 
-    /// The address and port that peers shall use, if it is another; port 0 is that of `listen`.
+    /// Sets the address and port that peers use, if they differ from `listen`, as behind NAT. Port 0
+    /// stands for the port of `listen`.
     #[must_use]
     pub fn advertise(mut self, address: &str) -> ClusterConfig {
         self.advertise = self.or_first_error("advertise", address::parse_address(address));
         self
     }
 
-    /// One more peer: `"host:port"` or `"host"`, by name or by address.
+    /// Adds a peer: `"host:port"` or `"host"`, by name or by address. The default port is 7373.
     #[must_use]
     pub fn peer(mut self, peer: &str) -> ClusterConfig {
         let key = format!("peers[{}]", self.peers.len());
@@ -143,69 +156,71 @@ impl ClusterConfig {
         self
     }
 
-    /// The group and port where peers are found and reports go, such as `"239.73.73.73:7373"`.
+    /// Sets the multicast group and port for finding peers and sending reports, such as
+    /// `"239.73.73.73:7373"`.
     #[must_use]
     pub fn multicast(mut self, group: &str) -> ClusterConfig {
         self.multicast = self.or_first_error("multicast", address::parse_address(group));
         self
     }
 
-    /// The network interface for multicast, by name or by address.
+    /// Sets the network interface for multicast, by name or by address.
     #[must_use]
     pub fn interface(self, interface: impl Into<String>) -> ClusterConfig {
         ClusterConfig { interface: Some(interface.into()), ..self }
     }
 
-    /// How many routers multicast passes, and one: 1 by default, the local network.
+    /// Sets the multicast TTL, 0 to 255. The default is 1, which stays on the local network.
     #[must_use]
     pub fn multicast_ttl(self, ttl: u32) -> ClusterConfig {
         ClusterConfig { multicast_ttl: Some(ttl), ..self }
     }
 
-    /// How often a rule is reported at least; 100 ms by default.
+    /// Sets the longest time between two reports of a rule, 5 ms to 10 s. The default is 100 ms.
     #[must_use]
     pub fn period(self, period: Duration) -> ClusterConfig {
         ClusterConfig { period, ..self }
     }
 
-    /// Whether nodes report early where it matters, or exactly once a period.
+    /// Sets whether nodes also report before the period ends when a bucket runs low.
     #[must_use]
     pub fn reports(self, reports: Reports) -> ClusterConfig {
         ClusterConfig { reports, ..self }
     }
 
-    /// How late reports may come without a wrong refusal, instead of what is found out by itself.
+    /// Sets how late a report may arrive before a client within its limit can be refused, up to 60 s.
+    /// By default it follows the measured delays.
     #[must_use]
     pub fn tolerance(self, tolerance: Duration) -> ClusterConfig {
         ClusterConfig { tolerance: Some(tolerance), ..self }
     }
 
-    /// Whether the share of a tag that is over its limit is spread evenly over the nodes.
+    /// Sets whether the requests of a tag over its limit are admitted in equal shares by all nodes.
     #[must_use]
     pub fn pacing(self, pacing: bool) -> ClusterConfig {
         ClusterConfig { pacing, ..self }
     }
 
-    /// Whether the nodes tell each other of busy answers of the services that they call, so that
-    /// one that a node is told slows all. By default a busy throttle does, and others do not.
+    /// Sets whether nodes report busy responses of the services that they call, so that a busy
+    /// response to one node slows every node. The default is true for a busy throttle.
     #[must_use]
     pub fn busy(self, busy: bool) -> ClusterConfig {
         ClusterConfig { busy: Some(busy), ..self }
     }
 
-    /// How long reports are kept for peers that missed them; 15 s by default.
+    /// Sets how long reports are kept for peers that missed them, 1 s to 600 s. The default is 15 s.
     #[must_use]
     pub fn retention(self, retention: Duration) -> ClusterConfig {
         ClusterConfig { retention, ..self }
     }
 
-    /// How many bytes of reports are kept at most; 16 MB by default.
+    /// Sets the most bytes of reports to keep, 64 KB to 1 GB. The default is 16 MB.
     #[must_use]
     pub fn retention_bytes(self, bytes: usize) -> ClusterConfig {
         ClusterConfig { retention_bytes: bytes, ..self }
     }
 
-    /// As a busy throttle has it.
+    /// Turns the exchange of busy responses on, unless it was set.
     pub(crate) fn busy_by_default(self) -> ClusterConfig {
         ClusterConfig { busy: self.busy.or(Some(true)), ..self }
     }
@@ -222,9 +237,9 @@ impl ClusterConfig {
     }
 }
 
-/// What a driver asks of a checked configuration.
+/// Values for the driver, with defaults applied. The configuration must have been checked.
 impl ClusterConfig {
-    /// Where to listen: without a secret, for this machine only.
+    /// Returns the address to listen on. The default without a secret is the loopback address.
     pub(crate) fn listen_address(&self) -> SocketAddr {
         let default = match self.secret {
             Some(_) => Ipv4Addr::UNSPECIFIED,
@@ -233,7 +248,7 @@ impl ClusterConfig {
         self.listen.unwrap_or_else(|| SocketAddr::new(default.into(), PORT))
     }
 
-    /// The secret, once it was loaded.
+    /// Returns the secret, after `load`.
     pub(crate) fn secret_bytes(&self) -> Option<&[u8]> {
         match &self.secret {
             Some(Secret::Known(secret)) => Some(&secret.0),
@@ -241,32 +256,32 @@ impl ClusterConfig {
         }
     }
 
-    /// The packet keys, the one to use first.
+    /// Returns the packet keys. Datagrams are sealed with the first one.
     pub(crate) fn packet_key_bytes(&self) -> impl Iterator<Item = &[u8]> {
         self.packet_keys.iter().flatten().map(|key| key.0.as_slice())
     }
 
-    /// Whether no datagram may go beyond this machine, or come from there: also not to what a
-    /// name turns out to mean.
+    /// Whether datagrams may only be exchanged with loopback addresses, including addresses that a
+    /// peer's host name resolves to.
     pub(crate) fn is_loopback_only(&self) -> bool {
         self.secret.is_none() && !self.without_secret
     }
 
-    /// The time to live of multicast.
+    /// Returns the time to live of multicast datagrams.
     pub(crate) fn ttl(&self) -> u32 {
         self.multicast_ttl.unwrap_or(1)
     }
 }
 
 impl ClusterConfig {
-    /// Reads the secret, if it is in a file. Returns a warning if every user can read it.
+    /// Reads the secret, if it is in a file. Returns a warning if every user can read the file.
     pub(crate) fn load(&mut self) -> Result<Option<String>> {
         self.secret.as_mut().map_or(Ok(None), Secret::load)
     }
 }
 
 impl Config {
-    /// The cluster that this node belongs to.
+    /// Sets the cluster that this node belongs to.
     pub fn set_cluster(&mut self, cluster: ClusterConfig) {
         self.cluster = Some(cluster);
         self.table.clustered = true;

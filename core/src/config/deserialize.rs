@@ -1,6 +1,5 @@
-//! Configurations inside the settings of an application, in any format that serde reads. What serde
-//! gives becomes the same tree, which the same readers read, so that errors are the same but for
-//! their lines: serde knows none.
+//! Reads configurations from any format that serde supports, as a part of an application's own
+//! settings. The readers of TOML and objects read them too, so errors are the same, but have no line.
 
 use std::fmt;
 
@@ -10,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use super::BusyConfig;
 use super::{Config, ConfigNode, Entry, Names, Value};
 
-/// With keys in snake case, as in TOML. An error names the field within the configuration.
+/// Keys are in snake case, as in TOML. An error names the field within the configuration.
 impl<'de> Deserialize<'de> for Config {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Config, D::Error> {
         let root = ConfigNode::deserialize(deserializer)?;
@@ -19,7 +18,7 @@ impl<'de> Deserialize<'de> for Config {
 }
 
 #[cfg(feature = "busy")]
-/// With keys in snake case, as in TOML. An error names the field within the settings.
+/// Keys are in snake case, as in TOML. An error names the field within the settings.
 impl<'de> Deserialize<'de> for BusyConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BusyConfig, D::Error> {
         let root = ConfigNode::deserialize(deserializer)?;
@@ -39,14 +38,14 @@ impl<'de> Visitor<'de> for ValueVisitor {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a configuration of dthrottle")
+        f.write_str("a dthrottle configuration")
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
         Ok(Value::Bool(value))
     }
 
-    // No configuration has a whole number that a float cannot hold.
+    // No key takes a whole number that f64 cannot represent exactly.
     fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
         Ok(Value::Number(value as f64))
     }
@@ -107,7 +106,7 @@ mod tests {
 
     use super::{BusyConfig, Config};
 
-    /// Settings of an application.
+    /// An application's settings, which contain a configuration.
     #[derive(Debug, Deserialize)]
     struct Settings {
         name: String,
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_is_part_of_an_applications_settings() {
+    fn config_deserializes_as_a_field_of_application_settings() {
         let limits = json!({
             "rate": "100/s",
             "domains": { "login": { "rate": 5, "burst": 7, "charge_refused": true } },
@@ -130,22 +129,19 @@ mod tests {
     }
 
     #[test]
-    fn its_errors_are_those_of_every_configuration() {
+    fn deserializing_a_wrong_value_reports_the_same_error_as_toml() {
         let error = |limits: serde_json::Value| {
             let settings = json!({ "name": "shop", "limits": limits });
             serde_json::from_value::<Settings>(settings).unwrap_err().to_string()
         };
-        let (typo, said) = (json!({ "rate": 5, "brust": 5 }), "brust: unknown key; did you mean");
-        assert!(error(typo.clone()).starts_with(said), "{}", error(typo));
+        let (typo, expected) =
+            (json!({ "rate": 5, "brust": 5 }), "`brust` is an unknown key; did you mean");
+        assert!(error(typo.clone()).starts_with(expected), "{}", error(typo));
         let nested = json!({ "rules": [{ "rate": "5 apples" }] });
-        assert!(error(nested.clone()).starts_with("rules[0].rate: "), "{}", error(nested));
+        assert!(error(nested.clone()).starts_with("`rules[0].rate` must be "), "{}", error(nested));
         let null = json!({ "rate": null });
-        assert!(
-            error(null.clone()).starts_with("rate: null is not possible here"),
-            "{}",
-            error(null)
-        );
+        assert!(error(null.clone()).starts_with("`rate` must be "), "{}", error(null));
         let busy = serde_json::from_str::<BusyConfig>(r#"{ "flor": 2 }"#).unwrap_err().to_string();
-        assert!(busy.starts_with("flor: unknown key; did you mean floor?"), "{busy}");
+        assert!(busy.starts_with("`flor` is an unknown key; did you mean `floor`?"), "{busy}");
     }
 }

@@ -1,9 +1,9 @@
-//! Configuration: domains and their rules, table and cluster, from TOML, from an object of a language,
-//! or built up.
+//! Configuration: domains and their rules, the table and the cluster. It is read from TOML or from an
+//! object of another language, or built with methods.
 //!
-//! Whatever the source, one check (`Config::check`) looks at the values. The readers only look at the
-//! shape, and remember on which line each field stood. It uses `limit` for rates and rules, and of
-//! `os/` only the reading of files.
+//! The readers check which keys and types a tree has, and remember the line of each field.
+//! `Config::check` checks the values, whatever their source. This module uses `limit` for rates and
+//! rules, and of `os/` only the function that reads files.
 
 #[cfg(feature = "busy")]
 mod busy;
@@ -25,7 +25,7 @@ mod value;
 pub use crate::limit::rate::parse_duration;
 #[cfg(feature = "busy")]
 pub use busy::{BusyConfig, Mode};
-// ClusterConfig, and with the feature Reports and read_secret.
+// `ClusterConfig`, and with the feature `cluster` also `Reports` and `read_secret`.
 pub use cluster::*;
 pub use reader::Names;
 #[cfg(feature = "web")]
@@ -43,34 +43,38 @@ use crate::limit::decide::MAX_RULES;
 use crate::limit::rate::quoted;
 use crate::limit::rule::{Rule, RuleFieldError};
 
-/// Rules in all domains together: the table numbers them with 10 bits.
+/// The most rules in all domains together. The table numbers rules with 10 bits.
 const MAX_TOTAL_RULES: usize = 1000;
 const MAX_NAME_BYTES: usize = 255;
 
-/// Domains and their rules.
+/// The configuration of a throttle: its domains with their rules, its table and its cluster.
+///
+/// [`Throttle::builder`](crate::Throttle::builder) builds one with methods. docs/configuration.md
+/// describes the format in TOML.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The default domain is always there, and the first.
+    /// The default domain is always the first.
     pub(crate) domains: Vec<DomainConfig>,
     pub(crate) dry_run: bool,
     pub(crate) table: TableConfig,
     pub(crate) cluster: Option<ClusterConfig>,
-    /// What [`Config::prepare`] has seen and the user should know.
+    /// Warnings from [`Config::prepare`] and [`Config::add_warning`].
     pub(crate) warnings: Vec<String>,
 }
 
-/// One domain's part of the configuration.
+/// The configuration of one domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DomainConfig {
     pub(crate) name: String,
     pub(crate) rules: Vec<Rule>,
-    /// Nothing: as the throttle.
+    /// `None` uses the setting of the throttle.
     pub(crate) dry_run: Option<bool>,
-    /// One rule, written without a list: errors must name its fields as the user did.
+    /// Whether the domain has one rule that is not in a list. Error messages then name `rate`, not
+    /// `rules[0].rate`.
     pub(crate) short: bool,
-    /// Written under `domains`, not at the top level.
+    /// Whether the domain is given under `domains` and not at the top level.
     pub(crate) under_domains: bool,
-    /// The user asked for no rules, by `rate = "unlimited"` or an empty list of rules.
+    /// Whether the user asked for no rules, by `rate = "unlimited"` or an empty list.
     pub(crate) unlimited: bool,
 }
 
@@ -92,33 +96,39 @@ impl Config {
     /// The name of the default domain.
     pub const DEFAULT: &str = "default";
 
-    /// Reads a configuration given as a language's own object.
+    /// Reads a configuration from a tree of values.
+    ///
+    /// # Errors
+    ///
+    /// If a key is unknown or a value is wrong. The error names the field.
     pub fn from_value(root: &ConfigNode, names: Names) -> Result<Config> {
         read::config(root, names)
     }
 
-    /// Adds a rule to a domain, which is made if it is not there. [`Rule::unlimited`] adds none.
+    /// Adds a rule to a domain, and creates the domain if necessary. [`Rule::unlimited`] adds no rule,
+    /// but declares that the domain allows everything.
     pub fn add_rule(&mut self, domain: &str, rule: Rule) {
         self.domain_mut(domain).add(rule);
     }
 
-    /// Whether refusals are only counted, in every domain that does not say otherwise.
+    /// Sets dry run for all domains without a setting of their own: refusals are counted, but all
+    /// checks are allowed.
     pub fn set_dry_run(&mut self, dry_run: bool) {
         self.dry_run = dry_run;
     }
 
-    /// Whether refusals are only counted in this domain, which is made if it is not there.
+    /// Sets dry run for one domain, and creates the domain if necessary.
     pub fn set_domain_dry_run(&mut self, domain: &str, dry_run: bool) {
         self.domain_mut(domain).dry_run = Some(dry_run);
     }
 
-    /// Where the buckets live.
+    /// Sets the table, which is the memory of the buckets.
     pub fn set_table(&mut self, table: TableConfig) {
         let clustered = table.clustered || self.cluster.is_some();
         self.table = TableConfig { clustered, ..table };
     }
 
-    /// The name of the table, if it has one.
+    /// Returns the name of the table, if it has one.
     pub fn table_name(&self) -> Option<&str> {
         match &self.table.kind {
             TableKind::Named(name) => Some(name),
@@ -126,9 +136,9 @@ impl Config {
         }
     }
 
-    /// Names the table, if nothing was said of whose it is: for hosts whose processes are not
-    /// forked from the one that opens it. `is_default`: nobody relies on the name, as
-    /// [`TableConfig::default_name`] says.
+    /// Names the table, unless the configuration already names it or makes it private. For hosts whose
+    /// processes are not forked from the one that opens the table. `is_default` has the meaning of
+    /// [`TableConfig::default_name`].
     pub fn name_table(&mut self, name: &str, is_default: bool) {
         if self.table.kind == TableKind::Anonymous {
             self.table.kind = TableKind::Named(name.into());
@@ -136,9 +146,13 @@ impl Config {
         }
     }
 
-    /// Takes a table that is described outside of this configuration, such as in an option of
-    /// middleware. If the configuration describes a table itself, a `table` that is only a usual
-    /// name does what [`Config::name_table`] does, and any other is an error.
+    /// Adds a table that is described outside of this configuration, such as in an option of
+    /// middleware. If the configuration already describes a table, a `table` that has only a default
+    /// name is handled like [`Config::name_table`].
+    ///
+    /// # Errors
+    ///
+    /// If both describe a table.
     pub fn add_table(&mut self, table: TableConfig) -> Result<()> {
         let default = TableConfig { clustered: self.table.clustered, ..TableConfig::default() };
         if self.table == default {
@@ -146,21 +160,24 @@ impl Config {
         } else if let Some(name) = table.name_if_default() {
             self.name_table(name, true);
         } else if table != TableConfig::default() {
-            let message = "the configuration describes a table already; change it there";
+            let message = "is already described in the configuration; change it there";
             return Err(Error::config("table", message));
         }
         Ok(())
     }
 
-    /// How many rules a domain has; nothing: there is no such domain.
+    /// Returns the number of rules of a domain, or `None` if there is no such domain.
     pub fn rule_count(&self, domain: &str) -> Option<usize> {
         let found = self.domains.iter().find(|known| known.name == domain);
         found.map(|domain| domain.rules.len())
     }
 
-    /// Looks at every value, and reads the secret of the cluster if it is in a file: all that can
-    /// be done before a table is opened. What is right here may be opened later, by a process that
-    /// may no longer read that file.
+    /// Checks every value, and reads the secret of the cluster if it is in a file. A process without
+    /// access to that file can then open the throttle.
+    ///
+    /// # Errors
+    ///
+    /// If a value is wrong or the file cannot be read.
     pub fn prepare(&mut self) -> Result<()> {
         self.validate()?;
         if let Some(cluster) = &mut self.cluster {
@@ -169,7 +186,7 @@ impl Config {
         Ok(())
     }
 
-    /// Adds a warning to those of the throttle that is built from this.
+    /// Adds a warning, which the throttle built from this configuration will return.
     #[doc(hidden)]
     pub fn add_warning(&mut self, warning: String) {
         self.warnings.push(warning);
@@ -185,21 +202,25 @@ impl Config {
         &mut self.domains[index]
     }
 
-    /// Whether a throttle can be built from this; what is wrong otherwise.
+    /// Checks that a throttle can be built from this configuration.
+    ///
+    /// # Errors
+    ///
+    /// If a value is wrong or no domain has a rule.
     pub fn validate(&self) -> Result<()> {
         self.check(Names::Snake)?;
-        // Not when it is read: rules may be added to a configuration from a file.
+        // Only here and not when a file is read, because the program may add rules.
         if self.domains.iter().all(|domain| domain.rules.is_empty() && !domain.unlimited) {
-            let message = "no domain has a rule, so nothing would be limited; \
-                           give rate, or rate = \"unlimited\"";
+            let message = "is missing: without a rule in any domain nothing is limited; \
+                           set a rate such as \"100/s\", or rate = \"unlimited\"";
             return Err(Error::config("rate", message));
         }
         Ok(())
     }
 
-    /// Looks at every value: the first that cannot be is an error that names its field.
+    /// Checks every value, and returns an error about the first wrong one.
     pub(crate) fn check(&self, names: Names) -> Result<()> {
-        self.table.check()?;
+        self.table.check(names)?;
         if let Some(cluster) = &self.cluster {
             cluster.check(names)?;
         }
@@ -209,7 +230,8 @@ impl Config {
         }
         let rules: usize = self.domains.iter().map(|domain| domain.rules.len()).sum();
         if rules > MAX_TOTAL_RULES {
-            let message = format!("{rules} rules in all domains; at most {MAX_TOTAL_RULES} fit");
+            let message =
+                format!("must have at most {MAX_TOTAL_RULES} rules in total, got {rules}");
             return Err(Error::config("domains", message));
         }
         Ok(())
@@ -226,7 +248,7 @@ impl DomainConfig {
 
     fn check(&self) -> Result<()> {
         if self.rules.len() > MAX_RULES {
-            let message = format!("too many rules; a domain has at most {MAX_RULES}");
+            let message = format!("must have at most {MAX_RULES} rules");
             return Err(Error::config(self.field("rules"), message));
         }
         let names: Vec<String> = self.rule_names().collect();
@@ -234,7 +256,8 @@ impl DomainConfig {
             check_name(name)
                 .map_err(|message| self.fault(i, RuleFieldError { key: "name", message }))?;
             if names[..i].contains(name) {
-                let message = format!("{name:?} is the name of an earlier rule; choose another");
+                let message =
+                    format!("must be unique in its domain; an earlier rule is named {name:?}");
                 return Err(self.fault(i, RuleFieldError { key: "name", message }));
             }
             rule.scale().map_err(|fault| self.fault(i, fault))?;
@@ -242,13 +265,13 @@ impl DomainConfig {
         Ok(())
     }
 
-    /// The names of the rules, also of those that were given none.
+    /// Returns the names of the rules. A rule without a name is `rule1`, `rule2`, ... by position.
     pub(crate) fn rule_names(&self) -> impl Iterator<Item = String> {
         let names = self.rules.iter().enumerate();
         names.map(|(i, rule)| rule.name.clone().unwrap_or_else(|| format!("rule{}", i + 1)))
     }
 
-    /// An error about a field of a rule.
+    /// Returns the error about a field of a rule.
     pub(crate) fn fault(&self, rule: usize, fault: RuleFieldError) -> Error {
         let field = match self.short {
             true => self.field(fault.key),
@@ -257,7 +280,7 @@ impl DomainConfig {
         Error::config(field, fault.message)
     }
 
-    /// Whether it limits anything, or was asked not to.
+    /// Whether the domain has rules, or was declared unlimited.
     #[cfg(feature = "web")]
     pub(crate) fn has_rules(&self) -> bool {
         self.unlimited || !self.rules.is_empty()
@@ -277,9 +300,9 @@ impl DomainConfig {
 
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
-        Err(format!("a name of {} bytes; a name has 1 to {MAX_NAME_BYTES}", name.len()))
+        Err(format!("must have 1 to {MAX_NAME_BYTES} bytes, got {}", name.len()))
     } else if name.contains(char::is_control) {
-        Err(format!("{}: a name must not contain control characters", quoted(name)))
+        Err(format!("must not contain control characters, got {}", quoted(name)))
     } else {
         Ok(())
     }
@@ -290,21 +313,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_the_daemon_is_left_to_it() {
+    fn with_daemon_returns_the_daemon_table_unread() {
         let text = "rate = 5\n\n[daemon]\nhttp = \"[::]:80\"\n";
         let (config, daemon) = Config::with_daemon(text).unwrap();
         assert_eq!(config, Config::from_toml("rate = 5").unwrap());
         let daemon = daemon.unwrap();
         let Value::Table(entries) = &daemon.node.value else { panic!("{daemon:?}") };
         assert_eq!((entries[0].key.as_str(), entries[0].line), ("http", Some(4)));
-        // A library that reads the same file does not look at it; in an object it is a mistake.
+        // Libraries that read the same file ignore it. In an object it is an unknown key.
         assert!(Config::from_toml(text).is_ok());
         let object = Value::Table(vec![Entry::new("daemon", Value::Bool(true))]).into();
         assert_eq!(Config::from_value(&object, Names::Snake).unwrap_err().field(), Some("daemon"));
     }
 
     #[test]
-    fn only_a_table_without_a_name_is_named() {
+    fn name_table_names_only_an_anonymous_table() {
         for (text, name) in [
             ("", Some("x")),
             ("table = { size = 5 }", Some("x")),
@@ -318,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_added_only_to_a_configuration_without_one() {
+    fn add_table_fails_if_the_configuration_describes_a_table() {
         let default_named = || TableConfig::named("x").default_name(true);
         for text in ["", "[table]", "[domains]\ntable = { rate = 5 }", "[cluster]\nname = 'c'"] {
             let mut config = Config::from_toml(text).unwrap();

@@ -1,11 +1,11 @@
-//! Stands for `cluster.rs` where the feature is off: no configuration has a cluster.
+//! Replaces `cluster.rs` when the feature `cluster` is off: a configuration cannot have a cluster.
 
 use super::Config;
 use super::reader::{Names, Reader};
 use super::value::Entry;
 use crate::error::{Error, Result};
 
-/// A cluster. There are no values of this type: that needs the feature `cluster`.
+/// A cluster. Without the feature `cluster` this type has no values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterConfig {}
 
@@ -31,8 +31,8 @@ impl Config {
 
 impl Reader {
     pub(super) fn cluster(&mut self, entry: &Entry) -> Result<ClusterConfig> {
-        let message = "clusters need the feature `cluster` of the crate dthrottle; \
-                       enable it, or leave this out";
+        let message = "needs the cargo feature `cluster` of the crate dthrottle; \
+                       enable it, or remove this table";
         Err(Error::config("cluster", message).at_line(entry.line))
     }
 }

@@ -1,4 +1,4 @@
-//! A tree to a configuration: which keys there are, and what kind of value each takes.
+//! Turns a configuration tree into a `Config`: which keys exist, and which type of value each takes.
 
 use super::reader::{ConfigTable, Keys, Names, Reader, join};
 use super::table::{Size, TableConfig, TableKind};
@@ -28,25 +28,26 @@ pub(super) fn config(root: &ConfigNode, names: Names) -> Result<Config> {
     }
     if let Some(entry) = top.get("domains") {
         let Value::Table(domains) = &entry.node.value else {
-            return Err(reader.kind(entry, "", "a table of domains"));
+            return Err(reader.wrong(entry, "", "a table of domains"));
         };
         reader.lines.push(("domains".into(), entry.line));
         if domains.len() > MAX_TOTAL_RULES {
-            let message = format!("{} domains; at most {MAX_TOTAL_RULES} fit", domains.len());
+            let message =
+                format!("must have at most {MAX_TOTAL_RULES} domains, got {}", domains.len());
             return Err(Error::config("domains", message).at_line(entry.line));
         }
         for (i, entry) in domains.iter().enumerate() {
             let path = join("domains", &entry.key);
             if domains[..i].iter().any(|earlier| earlier.key == entry.key) {
-                return Err(Error::config(path, "given twice").at_line(entry.line));
+                return Err(Error::config(path, "is given twice; remove one").at_line(entry.line));
             }
             reader.lines.push((path.clone(), entry.line));
             let table = reader.table(&entry.node, &path, DOMAIN_KEYS)?;
             if entry.key == Config::DEFAULT
                 && (config.domains[0].short || !config.domains[0].rules.is_empty())
             {
-                let message = "the default domain has its rules at the top level; \
-                               write them in one place";
+                let message = "must not have rules when rules of the default domain are given at \
+                               the top level; write them in one place";
                 return Err(Error::config(path, message).at_line(entry.line));
             }
             let domain = config.domain_mut(&entry.key);
@@ -68,22 +69,22 @@ impl DomainConfig {
         }
         if let Some(entry) = table.get("rules") {
             if let Some(short) = table.first(keys::SHORT_NAMES) {
-                let message =
-                    "cannot stand beside rules; put rate and burst into a rule of that list";
+                let message = "must not be given together with `rules`; \
+                               put rate and burst into a rule of that list";
                 return Err(Error::config(join(path, &short.key), message).at_line(short.line));
             }
             let Value::List(rules) = &entry.node.value else {
-                return Err(reader.kind(entry, path, "a list of rules"));
+                return Err(reader.wrong(entry, path, "a list of rules"));
             };
             let list = join(path, &entry.key);
             reader.lines.push((list.clone(), entry.line));
             self.unlimited = rules.is_empty();
-            // Too many are told by the check of the values; there is no need to read them all.
+            // `Config::check` reports too many rules, so it is enough to read one too many.
             for (i, node) in rules.iter().take(MAX_RULES + 1).enumerate() {
                 let path = format!("{list}[{i}]");
                 let table = reader.table(node, &path, RULE_KEYS)?;
                 let Some(rate) = table.get("rate") else {
-                    let message = r#"a rule needs a rate; add one like "100/s""#;
+                    let message = r#"is missing; add a rate such as "100/s""#;
                     return Err(Error::config(join(&path, "rate"), message).at_line(node.line));
                 };
                 reader.lines.push((path.clone(), node.line));
@@ -93,7 +94,7 @@ impl DomainConfig {
             self.short = true;
             self.add(reader.rule(rate, table, path)?);
         } else if let Some(misplaced) = table.first(&["burst", "charge_refused"]) {
-            let message = r#"has no meaning without a rate; add one like rate = "100/s""#;
+            let message = r#"has no effect without a rate; add one such as rate = "100/s""#;
             return Err(Error::config(join(path, &misplaced.key), message).at_line(misplaced.line));
         }
         Ok(())
@@ -108,7 +109,13 @@ impl Reader {
         let mut rule = match &rate.node.value {
             Value::Text(text) => Rule::parse(text),
             Value::Number(number) => Rule::from_parts(Rate::from_number(*number)),
-            _ => return Err(self.kind(rate, path, r#"a rate such as "100/s", or a number"#)),
+            _ => {
+                return Err(self.wrong(
+                    rate,
+                    path,
+                    r#"a rate such as "100/s", or a number per second"#,
+                ));
+            }
         };
         if let Some(entry) = table.get("burst") {
             rule.burst = match &entry.node.value {
@@ -116,7 +123,7 @@ impl Reader {
                 Value::Text(text) => Burst::parse(text),
                 Value::Number(number) => Burst::from_number(*number),
                 _ => {
-                    return Err(self.kind(entry, path, Burst::EXPECTED));
+                    return Err(self.wrong(entry, path, Burst::EXPECTED));
                 }
             };
         }
@@ -136,8 +143,8 @@ impl Reader {
             return Ok(TableConfig::named(name));
         }
         if !matches!(entry.node.value, Value::Table(_)) {
-            let fix = r#"a name such as "web", or a table of name, size, group, dir, private"#;
-            return Err(self.kind(entry, "", fix));
+            let expected = r#"a name such as "web", or a table of name, size, group, dir, private"#;
+            return Err(self.wrong(entry, "", expected));
         }
         let table = self.table(&entry.node, "table", &[keys::TABLE_NAMES])?;
         for (key, entry) in &table.0 {
@@ -151,7 +158,7 @@ impl Reader {
         }
         if let Some(entry) = table.get("name") {
             if config.kind == TableKind::Private {
-                let message = "a private table has no name; leave out one of the two";
+                let message = "must not be set for a private table; remove `name` or `private`";
                 return Err(Error::config("table.name", message).at_line(entry.line));
             }
             config = TableConfig::named(self.text(entry, "table")?);
@@ -162,7 +169,7 @@ impl Reader {
                 Value::Text(text) => Size::parse(text),
                 Value::Number(number) => Size::from_number(*number),
                 _ => {
-                    return Err(self.kind(entry, "table", Size::EXPECTED));
+                    return Err(self.wrong(entry, "table", Size::EXPECTED));
                 }
             });
         }
@@ -182,14 +189,14 @@ impl Reader {
     }
 }
 
-/// Whether text is a number without a unit. TOML and objects have numbers, so such text is most
-/// likely a setting that was not converted; only command lines and the like give numbers as text.
+/// Returns true if `text` is a whole number without a unit. TOML and objects have numbers, so such
+/// text is most likely a setting that the application forgot to convert.
 pub(super) fn is_number(text: &str) -> bool {
     let text = text.trim();
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The error about such text.
-pub(super) fn number_as_text(text: &str, right: &str) -> String {
-    format!("must be {right}, got the text {}", quoted(text))
+/// Returns the message about a number that is given as text.
+pub(super) fn number_as_text(text: &str, expected: &str) -> String {
+    format!("must be {expected}, got the text {}", quoted(text))
 }

@@ -1,10 +1,11 @@
-//! A tree read key by key: unknown keys, values of the wrong kind, and where each field stood.
+//! Reads a configuration tree key by key. Reports unknown keys and values of the wrong type, and
+//! remembers the line of each field.
 
 use super::value::{ConfigNode, Entry, Value};
 use crate::error::{Error, Result};
 use crate::limit::rate::quoted;
 
-/// How the keys of an object are spelled.
+/// The spelling of keys in a configuration object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
     /// `charge_refused`, as in TOML and Python.
@@ -14,7 +15,7 @@ pub enum Names {
 }
 
 impl Names {
-    /// A key as its language spells it.
+    /// Returns the spelling of a key that is given in snake case.
     pub fn spell(self, key: &str) -> String {
         match self {
             Names::Snake => key.to_string(),
@@ -31,21 +32,21 @@ impl Names {
     }
 }
 
-/// Lists of keys that a table may have together.
+/// The keys that a table may have, as several lists.
 pub type Keys = &'static [&'static [&'static str]];
 
-/// A table whose keys are known.
+/// A table that has only known keys, as pairs of key and entry.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct ConfigTable<'a>(pub Vec<(&'static str, &'a Entry)>);
 
 impl<'a> ConfigTable<'a> {
-    /// The entry of a key.
+    /// Returns the entry of a key.
     pub fn get(&self, key: &str) -> Option<&'a Entry> {
         self.0.iter().find(|(known, _)| *known == key).map(|(_, entry)| *entry)
     }
 
-    /// The first entry of these keys.
+    /// Returns the first entry whose key is one of `keys`.
     pub fn first(&self, keys: &[&str]) -> Option<&'a Entry> {
         self.0.iter().find(|(known, _)| keys.contains(known)).map(|(_, entry)| *entry)
     }
@@ -55,14 +56,18 @@ impl<'a> ConfigTable<'a> {
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Reader {
-    /// How their keys are spelled.
+    /// The spelling of the keys.
     pub names: Names,
-    /// Where each field stands, for the check of the values.
+    /// The line of each field that was read, for errors that later checks find.
     pub lines: Vec<(String, Option<u32>)>,
 }
 
 impl Reader {
-    /// A table of no other keys than these.
+    /// Reads a table that may have only `keys`.
+    ///
+    /// # Errors
+    ///
+    /// If `node` is not a table, or has an unknown key or the same key twice.
     pub fn table<'a>(
         &self,
         node: &'a ConfigNode,
@@ -70,7 +75,9 @@ impl Reader {
         keys: Keys,
     ) -> Result<ConfigTable<'a>> {
         let Value::Table(entries) = &node.value else {
-            let message = format!("{} is not a table of {}", node.value, self.list(keys));
+            let subject = if path.is_empty() { "the configuration " } else { "" };
+            let list = self.list(keys);
+            let message = format!("{subject}must be a table of {list}, got {}", node.value);
             return Err(Error::config(path, message).at_line(node.line));
         };
         let known = |entry: &'a Entry| {
@@ -78,46 +85,57 @@ impl Reader {
             found.map(|key| (*key, entry)).ok_or_else(|| self.unknown(entry, path, keys))
         };
         let table = ConfigTable(entries.iter().map(known).collect::<Result<_>>()?);
-        let twice =
+        let duplicate =
             (1..table.0.len()).find(|i| table.0[..*i].iter().any(|(key, _)| *key == table.0[*i].0));
-        match twice {
+        match duplicate {
             None => Ok(table),
-            Some(i) => Err(Error::config(join(path, &entries[i].key), "given twice")),
+            Some(i) => {
+                Err(Error::config(join(path, &entries[i].key), "is given twice; remove one"))
+            }
         }
     }
 
-    /// A value that must be text.
+    /// Returns a value that must be text.
+    ///
+    /// # Errors
+    ///
+    /// If it is not text.
     pub fn text<'a>(&self, entry: &'a Entry, path: &str) -> Result<&'a str> {
         match &entry.node.value {
             Value::Text(text) => Ok(text),
-            _ => Err(self.kind(entry, path, "text")),
+            _ => Err(self.wrong(entry, path, "text")),
         }
     }
 
-    /// A value that must be true or false.
+    /// Returns a value that must be true or false.
+    ///
+    /// # Errors
+    ///
+    /// If it is neither.
     pub fn bool(&self, entry: &Entry, path: &str) -> Result<bool> {
         match entry.node.value {
             Value::Bool(value) => Ok(value),
-            _ => Err(self.kind(entry, path, "true or false")),
+            _ => Err(self.wrong(entry, path, "true or false")),
         }
     }
 
-    /// The error about a value of the wrong kind.
-    pub fn kind(&self, entry: &Entry, path: &str, fix: &str) -> Error {
-        let message = format!("{} is not possible here; write {fix}", entry.node.value);
+    /// Returns the error about a value that is not `expected`.
+    pub fn wrong(&self, entry: &Entry, path: &str, expected: &str) -> Error {
+        let message = format!("must be {expected}, got {}", entry.node.value);
         Error::config(join(path, &entry.key), message).at_line(entry.node.line)
     }
 
     fn unknown(&self, entry: &Entry, path: &str, keys: Keys) -> Error {
-        // A key of great length is near to none, and comparing would take long.
+        // Comparing a very long key would take long and find nothing similar.
         let comparable: Keys = if entry.key.len() <= 64 { keys } else { &[] };
         let near = comparable.iter().copied().flatten();
         let near = near.map(|key| (edit_distance(&self.spell(key), &entry.key), key)).min();
         let hint = match near {
-            Some((0..=2, key)) => format!("did you mean {}?", self.spell(key)),
-            _ => format!("the keys here are {}", self.list(keys)),
+            Some((0..=2, key)) => format!("did you mean `{}`?", self.spell(key)),
+            _ => format!("the known keys are {}", self.list(keys)),
         };
-        Error::config(join(path, &entry.key), format!("unknown key; {hint}")).at_line(entry.line)
+        Error::config(join(path, &entry.key), format!("is an unknown key; {hint}"))
+            .at_line(entry.line)
     }
 
     fn list(&self, keys: Keys) -> String {
@@ -129,7 +147,7 @@ impl Reader {
         self.names.spell(key)
     }
 
-    /// The line of a field, or of what it belongs to if it was not written.
+    /// Returns the line of a field, or of the nearest enclosing field that was written.
     pub(super) fn line_of(&self, field: &str) -> Option<u32> {
         let known = self.lines.iter().find(|(known, _)| known == field);
         match known {
@@ -139,8 +157,8 @@ impl Reader {
     }
 }
 
-/// The path of a key below a path; a key that is not a plain word is quoted, one of great length
-/// cut short.
+/// Joins a path and a key with a dot. Quotes a key that is not a plain word, and shortens a very long
+/// one.
 pub(super) fn join(path: &str, key: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let key = match key.is_empty() || key.len() > 1000 || !key.chars().all(plain) {
@@ -150,7 +168,7 @@ pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
-/// How many letters must be changed, added or dropped to turn one word into the other.
+/// Returns the Levenshtein distance of two words: the number of characters to change, add or remove.
 pub(crate) fn edit_distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, x) in a.chars().enumerate() {
@@ -170,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_of_a_key_is_joined_in_camel_case() {
+    fn spell_joins_the_words_of_a_key_in_camel_case() {
         assert_eq!(Names::Camel.spell("rate"), "rate");
         assert_eq!(Names::Camel.spell("dry_run"), "dryRun");
         assert_eq!(Names::Camel.spell("a_bc_def_g"), "aBcDefG");

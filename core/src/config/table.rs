@@ -1,4 +1,4 @@
-//! The table's part of the configuration: which memory, for how many tags.
+//! The configuration of the table: in which memory it is, and for how many tags.
 
 use super::reader::{Names, Reader};
 use super::value::{Entry, Value};
@@ -6,26 +6,36 @@ use crate::error::{Error, Result};
 use crate::limit::rate::quoted;
 use crate::table::{Geometry, MIN_SHARED_LINES, Table};
 
-/// Room for so many tags, if nothing is said. Where memory must be there before it is used, and
-/// one process is all there is, it is less.
+/// The default number of tags. WebAssembly has one process, and allocates memory before it is used.
 const DEFAULT_TAGS: u64 = if cfg!(target_family = "wasm") { 1 << 14 } else { 1 << 20 };
-/// 64 billion tags: 2 TB.
+/// 2^36 tags, which take 2 TB.
 const MAX_TAGS: u64 = 1 << 36;
 const MAX_NAME_BYTES: usize = 100;
-/// So many keys may a table have had under a name that nobody chose, since the machine started.
+/// The highest number that is appended to a default name: `web-2` to `web-32`. So at most 32 keys can
+/// be in use under one default name.
 pub(crate) const MAX_NAME_NUMBER: usize = 32;
 
-/// Where the buckets live, and for how many tags.
+/// The table of a throttle: the memory of its buckets, and how many tags it has room for.
+///
+/// Wrong values are reported when the throttle is built, so that calls can be chained:
+///
+/// ```
+/// use dthrottle::{Rule, TableConfig, Throttle};
+///
+/// let table = TableConfig::private().tags(10_000);
+/// let throttle = Throttle::builder().rule(Rule::per_second(5)).table(table).build()?;
+/// # Ok::<(), dthrottle::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableConfig {
     pub(crate) kind: TableKind,
-    /// Nothing: the usual.
+    /// `None` uses `Size::DEFAULT`.
     pub(crate) size: Option<Result<Size, String>>,
     pub(crate) group: Option<String>,
     pub(crate) dir: Option<String>,
-    /// Whether nobody chose the name.
+    /// Whether the name is a default that the user did not choose.
     pub(crate) default_name: bool,
-    /// Whether other nodes hear of what is in it.
+    /// Whether a cluster exchanges the contents of the table.
     pub(crate) clustered: bool,
 }
 
@@ -43,7 +53,7 @@ pub(crate) enum Size {
 }
 
 impl TableConfig {
-    /// A table that belongs to this process, and to each of its forked children another copy.
+    /// Creates a table for this process only. Each forked child gets a copy of its own.
     pub fn private() -> TableConfig {
         TableConfig {
             kind: TableKind::Private,
@@ -55,17 +65,18 @@ impl TableConfig {
         }
     }
 
-    /// A table shared with all children forked from now on: the default.
+    /// Creates a table that is shared with all children forked later. This is the default.
     pub fn anonymous() -> TableConfig {
         TableConfig { kind: TableKind::Anonymous, ..TableConfig::private() }
     }
 
-    /// A table shared with every process of this user that gives the same name.
+    /// Creates a table that is shared with every process of this user that uses the same name. The
+    /// name has 1 to 100 letters, digits, `_`, `-` and `.`, and does not begin with a point.
     pub fn named(name: impl Into<String>) -> TableConfig {
         TableConfig { kind: TableKind::Named(name.into()), ..TableConfig::private() }
     }
 
-    /// These settings with another name.
+    /// Returns these settings with another name.
     pub(crate) fn with_name(self, name: String) -> TableConfig {
         TableConfig { kind: TableKind::Named(name), ..self }
     }
@@ -77,7 +88,7 @@ impl TableConfig {
         }
     }
 
-    /// The command that removes the table of this name in the same place.
+    /// Returns the shell command that removes the table `name` in the same directory.
     pub(crate) fn remove_command(&self, name: &str) -> String {
         let option = |flag, value: &Option<String>| {
             value.as_ref().map_or(String::new(), |value| format!(" --{flag} {value}"))
@@ -86,43 +97,48 @@ impl TableConfig {
         format!("dthrottle table remove {name}{place}")
     }
 
-    /// How many tags it has room for; a million by default.
+    /// Sets the number of tags that the table has room for, 1 to 2^36. The default is 2^20.
     #[must_use]
     pub fn tags(self, tags: u64) -> TableConfig {
         TableConfig { size: Some(Ok(Size::Tags(tags))), ..self }
     }
 
-    /// How many bytes it may take.
+    /// Sets the most bytes that the table may use, instead of the number of tags.
     #[must_use]
     pub fn bytes(self, bytes: u64) -> TableConfig {
         TableConfig { size: Some(Ok(Size::Bytes(bytes))), ..self }
     }
 
-    /// The group, by name or number, whose members may all use the named table.
+    /// Sets the group whose members may use the named table, by name or number.
     #[must_use]
     pub fn group(self, group: impl Into<String>) -> TableConfig {
         TableConfig { group: Some(group.into()), ..self }
     }
 
-    /// The directory for the named table's file; docs/table.md describes the default.
+    /// Sets the directory of the named table's file. docs/table.md describes the default.
     #[must_use]
     pub fn dir(self, dir: impl Into<String>) -> TableConfig {
         TableConfig { dir: Some(dir.into()), ..self }
     }
 
-    /// Whether the name is only the usual one, which nobody chose. In a cluster, a table of that
-    /// name that has the key of another, or of none, is then left alone: `name-2` or so is taken.
+    /// Sets whether the name is a default that the user did not choose. In a cluster, if a table of
+    /// that name belongs to another cluster or to none, `name-2` (or the next free number) is then
+    /// used instead of failing.
     #[must_use]
     pub fn default_name(self, default_name: bool) -> TableConfig {
         TableConfig { default_name, ..self }
     }
 
-    /// Reads a table given as a language's own object, or only its name.
+    /// Reads a table from a tree of values, or from its name alone.
+    ///
+    /// # Errors
+    ///
+    /// If a key is unknown or a value has the wrong type.
     pub fn from_value(value: Value, names: Names) -> Result<TableConfig> {
         Reader { names, lines: Vec::new() }.table_config(&Entry::new("table", value))
     }
 
-    /// The name, if nobody chose it and nothing else is known of the table.
+    /// Returns the name if it is a default name and no other setting was made.
     pub(super) fn name_if_default(&self) -> Option<&str> {
         let TableConfig { kind, size: None, group: None, dir: None, default_name: true, .. } = self
         else {
@@ -134,38 +150,41 @@ impl TableConfig {
         }
     }
 
-    /// A table that an exchange between nodes can use.
+    /// Makes the table usable for the exchange between nodes.
     #[doc(hidden)]
     #[must_use]
     pub fn clustered(self) -> TableConfig {
         TableConfig { clustered: true, ..self }
     }
 
-    pub(crate) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self, names: Names) -> Result<()> {
         if let TableKind::Named(name) = &self.kind {
-            // Others may be numbered after it.
+            // A number may be appended to a default name.
             let last =
                 if self.default_name { format!("{name}-{MAX_NAME_NUMBER}") } else { name.clone() };
             check_table_name(&last).map_err(|message| Error::config("table.name", message))?;
         } else if self.group.is_some() {
-            let message = "only a named table is shared with a group; add a name";
+            let message = "needs a named table; add `name`";
             return Err(Error::config("table.group", message));
         } else if self.dir.is_some() {
-            let message = "only a named table is a file; add a name";
+            let message = "needs a named table; add `name`";
             return Err(Error::config("table.dir", message));
         } else if self.default_name {
-            let message = "says what is known of a name; add a name";
-            return Err(Error::config("table.default_name", message));
+            let message = "needs a named table; add `name`";
+            let field = format!("table.{}", names.spell("default_name"));
+            return Err(Error::config(field, message));
         }
         let fault = |message| Error::config("table.size", message);
         let size = self.size.clone().unwrap_or(Ok(Size::DEFAULT)).map_err(fault)?;
         match size {
             Size::Tags(1..=MAX_TAGS) => Ok(()),
-            Size::Tags(tags) => Err(format!("{tags} tags; write 1 to {MAX_TAGS}")),
+            Size::Tags(tags) => Err(format!(
+                r#"must be 1 to {MAX_TAGS} tags, or bytes such as "64 MB", got {tags}"#
+            )),
             Size::Bytes(bytes) => match self.geometry(size).bytes() as u64 <= bytes {
                 true => Ok(()),
                 false => Err(format!(
-                    "{bytes} bytes are too few; the smallest table of this kind takes {}",
+                    "must be at least {} bytes for this kind of table, got {bytes} bytes",
                     self.geometry(Size::Tags(1)).bytes()
                 )),
             },
@@ -173,14 +192,14 @@ impl TableConfig {
         .map_err(fault)
     }
 
-    /// The shape of a table that was checked.
+    /// Returns the geometry of the table. The size must have been checked.
     pub(crate) fn shape(&self) -> Geometry {
         let size = self.size.clone().and_then(Result::ok);
         self.geometry(size.unwrap_or(Size::DEFAULT))
     }
 
     fn geometry(&self, size: Size) -> Geometry {
-        // A named table may be used by a clustered process at any time.
+        // A process of a cluster may open a named table at any time.
         let (fewest, kind) = match self.clustered || matches!(self.kind, TableKind::Named(_)) {
             true => (MIN_SHARED_LINES, Geometry::new(0).with_peer_slots()),
             false => (0, Geometry::new(0)),
@@ -201,12 +220,12 @@ impl Default for TableConfig {
 impl Size {
     const DEFAULT: Size = Size::Tags(DEFAULT_TAGS);
 
-    /// What a size must be.
+    /// Describes a valid size in messages.
     pub(crate) const EXPECTED: &str = r#"a number of tags, or bytes like "64 MB""#;
 
-    /// A number of tags, or bytes such as `"64 MB"`.
+    /// Parses a number of tags, or bytes such as `"64 MB"`.
     pub(crate) fn parse(text: &str) -> Result<Size, String> {
-        let fault = || format!("{} is not a size; write {}", quoted(text), Size::EXPECTED);
+        let fault = || format!("must be {}, got {}", Size::EXPECTED, quoted(text));
         let text = text.trim();
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(end);
@@ -225,23 +244,25 @@ impl Size {
         number.checked_mul(factor).map(Size::Bytes).ok_or_else(fault)
     }
 
-    /// A number of tags.
+    /// Converts a number of tags.
     pub(crate) fn from_number(number: f64) -> Result<Size, String> {
         match number >= 1.0 && number <= MAX_TAGS as f64 && number.fract() == 0.0 {
             true => Ok(Size::Tags(number as u64)),
-            false => Err(format!("{number} tags; write a whole number from 1 to {MAX_TAGS}")),
+            false => {
+                Err(format!("must be a whole number of tags from 1 to {MAX_TAGS}, got {number}"))
+            }
         }
     }
 }
 
-/// Whether this can be the name of a table: it becomes part of a file's name.
+/// Checks the name of a table, which becomes part of a file name.
 pub(crate) fn check_table_name(name: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
-        Err(format!("a name of {} bytes; a table's name has 1 to {MAX_NAME_BYTES}", name.len()))
+        Err(format!("must have 1 to {MAX_NAME_BYTES} bytes, got {}", name.len()))
     } else if !name.chars().all(plain) || name.starts_with('.') {
-        let name = quoted(name);
-        Err(format!("{name}: use letters, digits, _, - and ., and do not begin with a point"))
+        let rule = "must have only letters, digits, _, - and ., and not begin with a point";
+        Err(format!("{rule}, got {}", quoted(name)))
     } else {
         Ok(())
     }
@@ -252,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_tags_or_bytes() {
+    fn size_parse_accepts_tags_and_bytes() {
         for (text, size) in [
             ("5000", Size::Tags(5000)),
             ("5000 tags", Size::Tags(5000)),
@@ -269,32 +290,35 @@ mod tests {
     }
 
     #[test]
-    fn a_table_keeps_to_its_bytes() {
+    fn a_table_with_a_size_in_bytes_uses_almost_all_of_them() {
         for bytes in [400_000, 10_000_000, 64_000_000, 64 << 20] {
             let shape = TableConfig::private().bytes(bytes).shape();
             assert!(shape.bytes() as u64 <= bytes);
             assert!(shape.bytes() as u64 > bytes - 20_000, "{} of {bytes}", shape.bytes());
         }
-        assert!(TableConfig::private().bytes(1000).check().is_err());
+        assert!(TableConfig::private().bytes(1000).check(Names::Snake).is_err());
         for clustered in [TableConfig::private().clustered(), TableConfig::named("x")] {
             let shape = clustered.bytes(64 << 20).shape();
             assert!(shape.bytes() as u64 <= 64 << 20 && shape.bytes() as u64 > (64 << 20) - 20_000);
         }
-        assert!(TableConfig::named("x").bytes(4 << 20).check().is_err(), "too few lines to share");
+        assert!(
+            TableConfig::named("x").bytes(4 << 20).check(Names::Snake).is_err(),
+            "fewer lines than a shared table needs"
+        );
     }
 
     #[test]
-    fn a_million_tags_take_27_bytes_each() {
+    fn the_default_table_uses_27_bytes_per_tag() {
         let shape = TableConfig::anonymous().shape();
         assert_eq!(shape.bytes().div_ceil(1 << 20), 27, "{}", shape.bytes());
     }
 
     #[test]
-    fn names_are_plain() {
+    fn a_table_name_must_be_a_plain_file_name() {
         for name in ["", ".", "..", ".x", "a/b", "a b", "é", &"x".repeat(101)] {
-            assert!(TableConfig::named(name).check().is_err(), "{name}");
+            assert!(TableConfig::named(name).check(Names::Snake).is_err(), "{name}");
         }
-        assert!(TableConfig::named("web-1.example_com").check().is_ok());
-        assert!(TableConfig::private().group("www-data").check().is_err());
+        assert!(TableConfig::named("web-1.example_com").check(Names::Snake).is_ok());
+        assert!(TableConfig::private().group("www-data").check(Names::Snake).is_err());
     }
 }

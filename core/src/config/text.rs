@@ -1,4 +1,4 @@
-//! TOML text to a tree with lines, and from there to configurations.
+//! Reads TOML into a tree that has line numbers, and the tree into configurations.
 
 use std::ops::Range;
 use std::path::Path;
@@ -14,12 +14,26 @@ use crate::os::file;
 use crate::throttle::Throttle;
 
 impl Throttle {
-    /// A throttle from a configuration in TOML.
+    /// Opens a throttle from a configuration in TOML. docs/configuration.md describes the keys.
+    ///
+    /// ```
+    /// let throttle = dthrottle::Throttle::from_toml("rate = '100/s'\nburst = 200")?;
+    /// assert!(throttle.allow("203.0.113.7")?);
+    /// # Ok::<(), dthrottle::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the text is not valid TOML, a value is wrong, or the table cannot be opened.
     pub fn from_toml(text: &str) -> Result<Throttle> {
         Builder::from(Config::from_toml(text)?).build()
     }
 
-    /// A throttle from a configuration file.
+    /// Opens a throttle from a configuration file in TOML.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, and like [`Throttle::from_toml`].
     pub fn from_file(path: impl AsRef<Path>) -> Result<Throttle> {
         Builder::from(Config::from_file(path)?).build()
     }
@@ -27,12 +41,20 @@ impl Throttle {
 
 impl Config {
     /// Reads a configuration in TOML.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not valid TOML or a value is wrong. The error has the line and the field.
     pub fn from_toml(text: &str) -> Result<Config> {
         Ok(Config::with_daemon(text)?.0)
     }
 
-    /// Reads a configuration in TOML, and leaves its table `daemon` to the caller: one file serves
-    /// libraries and dthrottled.
+    /// Reads a configuration in TOML and returns its table `[daemon]` unread, so that libraries and
+    /// dthrottled can use the same file.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Config::from_toml`].
     pub fn with_daemon(text: &str) -> Result<(Config, Option<Entry>)> {
         let mut root = parse(text)?;
         let daemon = match &mut root.value {
@@ -43,6 +65,10 @@ impl Config {
     }
 
     /// Reads a configuration file in TOML.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, and like [`Config::from_toml`].
     pub fn from_file(path: impl AsRef<Path>) -> Result<Config> {
         Config::from_toml(&file::read(path.as_ref())?)
     }
@@ -50,7 +76,11 @@ impl Config {
 
 #[cfg(feature = "busy")]
 impl super::BusyConfig {
-    /// Reads settings in TOML.
+    /// Reads the settings of a busy throttle in TOML. docs/busy.md describes the keys.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not valid TOML or a value is wrong.
     pub fn from_toml(text: &str) -> Result<super::BusyConfig> {
         super::BusyConfig::from_value(&parse(text)?, Names::Snake)
     }
@@ -60,13 +90,13 @@ pub(crate) fn parse(text: &str) -> Result<ConfigNode> {
     let lines = LineIndex::of(text);
     let table = DeTable::parse(text).map_err(|fault| {
         let line = fault.span().map(|span| lines.line(&span));
-        let message = format!("not TOML: {}", fault.message().trim_end().replace('\n', "; "));
+        let message = format!("invalid TOML: {}", fault.message().trim_end().replace('\n', "; "));
         Error::new(ErrorKind::Config, message).at_line(line)
     })?;
     Ok(ConfigNode { value: lines.table(table.get_ref()), line: None })
 }
 
-/// Where the lines of a text end.
+/// The byte offsets at which the lines of a text end.
 struct LineIndex(Vec<usize>);
 
 impl LineIndex {
@@ -76,7 +106,7 @@ impl LineIndex {
         )
     }
 
-    /// The line on which a span begins, from 1.
+    /// Returns the line on which a span begins, from 1.
     fn line(&self, span: &Range<usize>) -> u32 {
         let before = self.0.partition_point(|end| *end < span.start);
         u32::try_from(before + 1).unwrap_or(u32::MAX)
@@ -89,7 +119,7 @@ impl LineIndex {
             node: self.node(value),
         });
         let mut entries: Vec<Entry> = entries.collect();
-        // The first mistake in the text is the first that is told.
+        // In the order of the text, so that the first mistake is the one that is reported.
         entries.sort_by_key(|entry| entry.line);
         Value::Table(entries)
     }

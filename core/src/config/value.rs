@@ -1,22 +1,22 @@
-//! A configuration as a plain tree, whatever it was written in.
+//! A configuration as a tree of values, independent of the format it was read from.
 
 use std::fmt;
 
 use crate::convert::shown;
 
-/// A value and the line on which it stands, if it was text.
+/// A value, and its line if it was read from text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigNode {
     /// The value.
     pub value: Value,
-    /// From 1.
+    /// The line of the value, from 1. `None` for objects.
     pub line: Option<u32>,
 }
 
 /// A key of a table and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The key as it was written.
+    /// The key as the user wrote it.
     pub key: String,
     /// The line of the key, from 1.
     pub line: Option<u32>,
@@ -24,7 +24,7 @@ pub struct Entry {
     pub node: ConfigNode,
 }
 
-/// What a configuration can be made of.
+/// A value in a configuration tree.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// `true` or `false`.
@@ -33,7 +33,7 @@ pub enum Value {
     Number(f64),
     /// Text.
     Text(String),
-    /// A list.
+    /// A list of values.
     List(Vec<ConfigNode>),
     /// A table of keys and values.
     Table(Vec<Entry>),
@@ -41,7 +41,8 @@ pub enum Value {
     Bytes(Vec<u8>),
     /// A function of the application, in an option of middleware. No configuration contains one.
     Function,
-    /// Something that no configuration contains, by the name of its kind: `null`, `a date`.
+    /// A value of any other type, which is always an error. Holds the name of the type: `null`,
+    /// `a date`.
     Other(String),
 }
 
@@ -52,13 +53,13 @@ impl From<Value> for ConfigNode {
 }
 
 impl Entry {
-    /// An entry of an object.
+    /// Creates an entry that has no line.
     pub fn new(key: impl Into<String>, value: Value) -> Entry {
         Entry { key: key.into(), line: None, node: value.into() }
     }
 }
 
-/// The value as it is quoted in a message.
+/// Formats the value for an error message. Lists and tables are only named.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -12,8 +12,9 @@ const DAY: u64 = 86_400 * SECOND;
 /// The longest period, and the longest time of one unit: 100 years.
 const LONGEST: u128 = 100 * 365 * DAY as u128;
 
-/// Ends every error message about a rate.
-const EXAMPLE: &str = r#"write a rate like "100/s", "5 per 2 minutes" or "1000/hour""#;
+/// Begins every message about a wrong rate.
+const EXPECTED: &str =
+    r#"must be a rate such as "100/s" or "5 per 2 minutes", or a number per second"#;
 
 /// A rate: `count` units every `period`, as an exact fraction.
 ///
@@ -50,18 +51,20 @@ impl Rate {
     /// A message, if the text is not a rate, the rate is above 10^9 per second, or the period or
     /// the time of one unit is above 100 years.
     pub fn parse(text: &str) -> Result<Rate, String> {
-        let fault = |what: &str| format!("{}: {what}; {EXAMPLE}", quoted(text));
+        let fault = |reason: &str| format!("{EXPECTED}, got {}: {reason}", quoted(text));
         let mut rest = Scanner(text.trim());
-        let count = rest.number().ok_or_else(|| fault("no number at the start"))?.map_err(fault)?;
+        let count =
+            rest.number().ok_or_else(|| fault("it has no number at the start"))?.map_err(fault)?;
         if rest.0.is_empty() {
-            return Rate::from_fraction(count, Decimal::ONE, SECOND).map_err(|what| fault(&what));
+            return Rate::from_fraction(count, Decimal::ONE, SECOND)
+                .map_err(|reason| fault(&reason));
         }
         if !(rest.word("/") || rest.word("per")) {
-            return Err(fault(r#""/" or "per" is missing after the count"#));
+            return Err(fault(r#"it has no "/" or "per" after the count"#));
         }
         let number = rest.number().transpose().map_err(fault)?.unwrap_or(Decimal::ONE);
-        let unit = unit(rest.0).ok_or_else(|| fault("no known unit of time at the end"))?;
-        Rate::from_fraction(count, number, unit).map_err(|what| fault(&what))
+        let unit = unit(rest.0).ok_or_else(|| fault("its unit of time is unknown"))?;
+        Rate::from_fraction(count, number, unit).map_err(|reason| fault(&reason))
     }
 
     /// Creates a rate of `number` units per second.
@@ -72,9 +75,9 @@ impl Rate {
     /// years.
     pub fn from_number(number: f64) -> Result<Rate, String> {
         let shown = shown(number);
-        let fault = |what: &str| format!("{shown}: {what}; {EXAMPLE}, or a number per second");
+        let fault = |reason: &str| format!("{EXPECTED}, got {shown}: {reason}");
         if !number.is_finite() || number <= 0.0 {
-            return Err(fault("a rate must be a finite number above zero"));
+            return Err(fault("it is not a finite number above zero"));
         }
         let shortest = Scanner(&number.to_string()).number();
         let exact = shortest
@@ -86,11 +89,11 @@ impl Rate {
         } else if number < 1.0 {
             let interval = (1e9 / number).round();
             if interval > LONGEST as f64 {
-                return Err(fault("the time of one unit is above 100 years"));
+                return Err(fault("one unit takes more than 100 years"));
             }
             Ok(Rate { count: 1, period_ns: interval as u64, written: 1 })
         } else if number > 1e9 {
-            Err(fault("the rate is above 1000000000 a second"))
+            Err(fault("it is above 1000000000 per second"))
         } else {
             Rate::parse(&format!("{number:.9}"))
         }
@@ -98,10 +101,10 @@ impl Rate {
 
     fn from_fraction(count: Decimal, number: Decimal, unit: u64) -> Result<Rate, String> {
         if count.mantissa == 0 {
-            return Err("the count must be above zero".into());
+            return Err("the count is not above zero".into());
         }
         if number.mantissa == 0 {
-            return Err("the period must be above zero".into());
+            return Err("the period is not above zero".into());
         }
         let too_long = || "the period is above 100 years".to_string();
         let period = number.mantissa.checked_mul(unit.into()).ok_or_else(too_long)?;
@@ -109,16 +112,16 @@ impl Rate {
             return Err(too_long());
         }
         // count / period = (c / 10^a) / (p / 10^b) = (c * 10^b) / (p * 10^a)
-        let finer = || "the rate has too many digits".to_string();
+        let finer = || "it has too many digits".to_string();
         let units = count.mantissa.checked_mul(number.divisor()).ok_or_else(finer)?;
         let nanos = period.checked_mul(count.divisor()).ok_or_else(finer)?;
         let divisor = gcd(units, nanos);
         let (mut units, mut nanos) = (units / divisor, nanos / divisor);
         if units > nanos {
-            return Err("the rate is above 1000000000 a second".into());
+            return Err("it is above 1000000000 per second".into());
         }
         if nanos / units > LONGEST {
-            return Err("the time of one unit is above 100 years".into());
+            return Err("one unit takes more than 100 years".into());
         }
         if nanos > LONGEST {
             // The units of 100 years, so the error is below one nanosecond in that time.
@@ -146,17 +149,17 @@ impl Rate {
 
     pub(crate) fn check(&self) -> Result<(), String> {
         let fault = if self.count == 0 {
-            "the count must be above zero"
+            "the count is not above zero"
         } else if self.period_ns == 0 {
-            "the period must be above zero"
+            "the period is not above zero"
         } else if self.count > self.period_ns {
-            "the rate is above 1000000000 a second"
+            "it is above 1000000000 per second"
         } else if u128::from(self.period_ns) > LONGEST {
             "the period is above 100 years"
         } else {
             return Ok(());
         };
-        Err(format!("{self}: {fault}; {EXAMPLE}"))
+        Err(format!("{EXPECTED}, got {self}: {fault}"))
     }
 }
 
@@ -182,28 +185,27 @@ impl Burst {
     /// The largest burst, in units.
     pub(crate) const MAX: u64 = 1 << 40;
 
-    /// What a burst must be.
-    pub(crate) const EXPECTED: &str = r#"a whole number such as 10, or a duration like "10s""#;
-
-    const EXAMPLE: &str =
-        r#"write a whole number from 1 to 1099511627776, or a duration like "10s""#;
+    /// Describes a valid burst in messages.
+    pub(crate) const EXPECTED: &str =
+        r#"a whole number from 1 to 1099511627776, or a duration such as "10s""#;
 
     /// Reads a whole number or a duration such as `"10s"`.
     pub(crate) fn parse(text: &str) -> Result<Burst, String> {
-        let fault = |what: &str| format!("{}: {what}; {}", quoted(text), Burst::EXAMPLE);
+        let fault =
+            |reason: &str| format!("must be {}, got {}: {reason}", Burst::EXPECTED, quoted(text));
         let mut rest = Scanner(text.trim());
         let number =
-            rest.number().ok_or_else(|| fault("no number at the start"))?.map_err(fault)?;
+            rest.number().ok_or_else(|| fault("it has no number at the start"))?.map_err(fault)?;
         if rest.0.is_empty() {
             return match number {
                 Decimal { mantissa, digits: 0 } => Ok(Burst::Count(saturate(mantissa))),
-                _ => Err(fault("a count must be whole")),
+                _ => Err(fault("it is not a whole number")),
             };
         }
-        let unit = unit(rest.0).ok_or_else(|| fault("no known unit of time at the end"))?;
+        let unit = unit(rest.0).ok_or_else(|| fault("its unit of time is unknown"))?;
         let picos = number.mantissa.saturating_mul(u128::from(unit) * 1000) / number.divisor();
         if picos > LONGEST * 1000 {
-            return Err(fault("the duration is above 100 years"));
+            return Err(fault("it is above 100 years"));
         }
         Ok(Burst::Time { picos, written: quoted(text) })
     }
@@ -213,7 +215,7 @@ impl Burst {
         if number.fract() == 0.0 && (1.0..=Burst::MAX as f64).contains(&number) {
             Ok(Burst::Count(number as u64))
         } else {
-            Err(format!("{}: a burst cannot be that; {}", shown(number), Burst::EXAMPLE))
+            Err(format!("must be {}, got {}", Burst::EXPECTED, shown(number)))
         }
     }
 
@@ -241,9 +243,9 @@ impl Burst {
             }
         };
         if units == 0 {
-            Err(format!("{written}: less than one unit; {}", Burst::EXAMPLE))
+            Err(format!("must be {}, got {written}: it is less than one unit", Burst::EXPECTED))
         } else if units > Burst::MAX.into() {
-            Err(format!("{written}: too large; {}", Burst::EXAMPLE))
+            Err(format!("must be {}, got {written}: it is too large", Burst::EXPECTED))
         } else {
             Ok(units as u64)
         }
@@ -257,11 +259,11 @@ impl Burst {
 /// A message, if the text is not a duration or is above 100 years.
 pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     let mut rest = Scanner(text.trim());
-    let number = rest.number().ok_or("no number at the start")??;
-    let unit = unit(rest.0).ok_or("no known unit of time at the end")?;
+    let number = rest.number().ok_or("it has no number at the start")??;
+    let unit = unit(rest.0).ok_or("its unit of time is unknown")?;
     let nanos = number.mantissa.saturating_mul(unit.into()) / number.divisor();
     match nanos > LONGEST {
-        true => Err("the duration is above 100 years"),
+        true => Err("it is above 100 years"),
         false => Ok(Duration::from_nanos(nanos as u64)),
     }
 }
@@ -307,10 +309,10 @@ impl Scanner<'_> {
         self.advance(end);
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         if whole.is_empty() || fraction.contains('.') || text.ends_with('.') {
-            return Some(Err("a number must be written like 5 or 0.5"));
+            return Some(Err("its number does not have the form 5 or 0.5"));
         }
         if whole.trim_start_matches('0').len() > 19 || fraction.len() > 9 {
-            return Some(Err("a number has too many digits"));
+            return Some(Err("its number has too many digits"));
         }
         let mantissa = whole.bytes().chain(fraction.bytes());
         let mantissa = mantissa.fold(0, |sum, digit| sum * 10 + u128::from(digit - b'0'));

@@ -7,9 +7,9 @@ use crate::limit::rate::{Burst, Rate};
 
 /// The rate of a domain without rules.
 const UNLIMITED: &str = "unlimited";
-/// The error if that rate has a burst, a name or other settings.
-const UNLIMITED_ALONE: &str = "\"unlimited\" stands alone, without burst, name or charge_refused, and \
-                               not in a list of rules; write a rate like \"100/s\"";
+/// The error about that rate in any other place.
+const UNLIMITED_ALONE: &str = "must be a rate such as \"100/s\", got \"unlimited\", which is only \
+                               possible for a whole domain, without burst, name and charge_refused";
 
 /// A rate and a burst, with a name that is unique in its domain.
 ///

@@ -172,7 +172,7 @@ fn open_or_create<M: NamedMemory>(
         let unavailable = |cause: io::Error| {
             let shown = path.display();
             OpenError::Unavailable(format!(
-                "cannot make {shown} ({} bytes): {cause}",
+                "cannot create {shown} ({} bytes): {cause}",
                 M::bytes(options.shape)
             ))
         };
@@ -191,7 +191,10 @@ fn open_or_create<M: NamedMemory>(
             Err(cause) => return Err(unavailable(cause)),
         }
     }
-    Err(OpenError::Unavailable(format!("{} appears and disappears repeatedly", path.display())))
+    Err(OpenError::Unavailable(format!(
+        "other processes keep creating and removing {}",
+        path.display()
+    )))
 }
 
 fn is_no_space(cause: &io::Error) -> bool {
@@ -350,16 +353,16 @@ pub(super) fn map<M: NamedMemory>(path: &Path, file: &File) -> Result<M, Error> 
     let len = file.metadata().map_err(|cause| unusable(path, cause))?.len();
     let len = usize::try_from(len).unwrap_or(usize::MAX);
     if len < PAGE || len % PAGE != 0 {
-        return Err(unusable(path, "not a table"));
+        return Err(unusable(path, "it is not a table"));
     }
     let map = Map::file(file, len).map_err(|cause| unusable(path, cause))?;
     M::existing(Box::new(map)).map_err(|unfit| match unfit {
-        RegionError::NotATable => unusable(path, "not a table"),
+        RegionError::NotATable => unusable(path, "it is not a table"),
         RegionError::Layout { found, ours } => unusable(
             path,
             format!(
-                "made by another version of dthrottle (layout {found}, this one has {ours}); \
-                 choose another name, or remove it when nobody uses it"
+                "it was created by another version of dthrottle (layout {found}, not {ours}); \
+                 use another name, or remove it when no process uses it"
             ),
         ),
     })

@@ -29,7 +29,7 @@ impl Owner {
         match group.parse().ok().or_else(|| group_id(group)) {
             Some(id) => Ok(Owner::Group(id)),
             None => {
-                let message = format!("no group {group:?} in /etc/group; give its number");
+                let message = format!("must be a group of /etc/group or its number, got {group:?}");
                 Err(Error::config("table.group", message))
             }
         }
@@ -107,7 +107,7 @@ impl Owner {
         };
         Err(format!(
             "it belongs to user {}, {whose}; remove it, or set `dir` of the table to a directory \
-             in which no other user can make files",
+             in which no other user can create files",
             user(meta.uid())
         ))
     }
@@ -122,7 +122,9 @@ impl Owner {
         };
         match mode & others {
             0 => Ok(()),
-            _ => Err(format!("other users may access it (mode {mode:o}, must be {right})")),
+            _ => Err(format!(
+                "it must have mode {right}, because other users can access it, got {mode:o}"
+            )),
         }
     }
 

@@ -68,8 +68,8 @@ pub(crate) fn open(config: &TableConfig, clock: &Clock, key: Option<[u64; 2]>) -
 pub(crate) fn check_clock(clock: &Clock, kind: &TableKind) -> Result<()> {
     match (clock, kind) {
         (Clock::Manual(_), TableKind::Named(_)) => {
-            let message = "a manual clock cannot be used with a named table; \
-                           leave out the name or the clock";
+            let message = "must not be a named table with a manual clock; \
+                           remove the name or the clock";
             Err(Error::config("table", message))
         }
         _ => Ok(()),
@@ -83,7 +83,7 @@ pub(crate) fn new_zero() -> u64 {
 
 fn private(options: OpenOptions<'_>) -> Result<Opened> {
     let table = private_table(options.config.shape()).ok_or_else(|| {
-        let message = "not enough memory for a table of this size; use a smaller size";
+        let message = "needs more memory than is available; use fewer tags";
         Error::config("table.size", message)
     })?;
     Ok(options.opened_with(table))

@@ -147,7 +147,7 @@ impl RuleUsers {
 fn if_possible<T>(result: std::io::Result<T>) -> Result<Option<T>> {
     match result {
         Err(cause) if is_transient(&cause) => {
-            let message = format!("cannot lock the table's file: {cause}");
+            let message = format!("must have a file that can be locked: {cause}");
             Err(crate::Error::config("table", message))
         }
         result => Ok(result.ok()),

@@ -1,42 +1,51 @@
-//! The address of a client: parsed from every spelling, found behind trusted proxies, cut to a
-//! prefix, as a tag that clients cannot choose.
+//! The address of a client. Parses all spellings, finds the client behind trusted proxies, and
+//! returns the address (of IPv6, a prefix) as a tag that clients cannot forge.
 //!
-//! `docs/http.md` has the rules, `tests/vectors/addresses.json` the cases.
+//! `docs/http.md` has the rules, and `tests/vectors/addresses.json` the test cases.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::networks::Networks;
 
-/// The first 96 bits of IPv6 addresses that stand for the IPv4 address in their last 32 bits:
-/// mapped ones, and those of NAT64 (RFC 6052). Compared as bits, never as text.
+/// The first 96 bits of IPv6 addresses that have an IPv4 address in their last 32 bits: IPv4-mapped
+/// addresses, and those of NAT64 (RFC 6052).
 const MAPPED: u128 = 0xFFFF;
 const NAT64: u128 = 0x0064_FF9B << 64;
 
-/// Which entries of `X-Forwarded-For` to believe.
+/// Which proxies to trust. Each trusted proxy has added an entry to `X-Forwarded-For`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trusted {
-    /// This many proxies stand before the application, and each adds one entry.
+    /// The number of proxies in front of the application. Each adds one entry.
     Count(usize),
-    /// Proxies in these networks.
+    /// The networks of the proxies.
     Networks(Networks),
 }
 
-/// Finds the client behind trusted proxies.
+/// Finds the address of a client behind trusted proxies.
+///
+/// ```
+/// use dthrottle::web::{ClientAddress, Trusted};
+///
+/// let finder = ClientAddress::new(Trusted::Count(1), 64);
+/// let client = finder.find(Some("10.0.0.1"), &["198.51.100.9, 203.0.113.7"]).unwrap();
+/// assert_eq!(client.to_string(), "203.0.113.7");
+/// assert_eq!(finder.tag(client).as_ref(), [203, 0, 113, 7]);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientAddress {
     trusted: Trusted,
-    /// Clears the bits of an IPv6 address behind the prefix.
+    /// Clears the bits of an IPv6 address after the prefix.
     ipv6_mask: u128,
 }
 
 impl ClientAddress {
-    /// `ipv6_prefix` is the number of leading bits of an IPv6 address that identify a client, from
-    /// 1 to 128.
+    /// Creates a finder. `ipv6_prefix` is the number of leading bits of an IPv6 address that identify a
+    /// client, from 1 to 128.
     pub fn new(trusted: Trusted, ipv6_prefix: u32) -> ClientAddress {
         ClientAddress { trusted, ipv6_mask: mask(ipv6_prefix) }
     }
 
-    /// Whether `X-Forwarded-For` can matter.
+    /// Whether `find` reads `X-Forwarded-For`.
     pub fn reads_forwarded(&self) -> bool {
         match &self.trusted {
             Trusted::Count(count) => *count > 0,
@@ -44,29 +53,31 @@ impl ClientAddress {
         }
     }
 
-    /// The client's whole address. `forwarded` are the lines of `X-Forwarded-For`, in their order.
+    /// Returns the client's address, or `None` if it is unknown. `forwarded` has the lines of
+    /// `X-Forwarded-For`, in their order.
     pub fn find(&self, peer: Option<&str>, forwarded: &[&str]) -> Option<IpAddr> {
         let peer = peer.and_then(parse_address);
-        // From the nearest proxy outwards; empty entries do not count.
+        // From the nearest proxy outwards, without empty entries.
         let lines = forwarded.iter().rev();
         let entries = lines.flat_map(|line| line.rsplit(',')).filter(|entry| !is_blank(entry));
         match &self.trusted {
-            // An entry that is not an address is skipped.
+            // Entries that are not addresses are ignored.
             Trusted::Count(count) => {
-                let believed = entries.take(*count).filter_map(parse_address);
-                believed.last().or(peer)
+                let trusted = entries.take(*count).filter_map(parse_address);
+                trusted.last().or(peer)
             }
             Trusted::Networks(networks) => networks.find(peer, entries),
         }
     }
 
-    /// The address as a tag.
+    /// Returns the tag of an address.
     pub fn tag(&self, address: IpAddr) -> AddressTag {
         masked(address, self.ipv6_mask)
     }
 }
 
-/// An address as a tag, for servers that find the client themselves.
+/// Returns the tag of an address, for servers that find the client themselves. `ipv6_prefix` is the
+/// number of leading bits of an IPv6 address that identify a client.
 pub fn address_tag(address: IpAddr, ipv6_prefix: u32) -> AddressTag {
     masked(address, mask(ipv6_prefix))
 }
@@ -82,12 +93,12 @@ fn masked(address: IpAddr, ipv6_mask: u128) -> AddressTag {
     }
 }
 
-/// An address as a tag: 4 bytes, or 16.
+/// The tag of an address, 4 or 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressTag {
     /// An IPv4 address.
     V4([u8; 4]),
-    /// The prefix of an IPv6 address; the other bits are zero.
+    /// The prefix of an IPv6 address. The other bits are zero.
     V6([u8; 16]),
 }
 
@@ -100,8 +111,15 @@ impl AsRef<[u8]> for AddressTag {
     }
 }
 
-/// Parses an address as servers and proxies write it. Surrounding blanks, brackets, a port and a
-/// zone do not matter. An IPv6 address that stands for an IPv4 address gives that.
+/// Parses an address as servers and proxies write it. Ignores surrounding blanks, brackets, a port and
+/// a zone. Converts an IPv6 address that contains an IPv4 address.
+///
+/// ```
+/// use dthrottle::web::parse_address;
+///
+/// assert_eq!(parse_address("[::ffff:203.0.113.7]:4711"), Some([203, 0, 113, 7].into()));
+/// assert_eq!(parse_address("unknown"), None);
+/// ```
 pub fn parse_address(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse::<Ipv4Addr>() {
         return Some(address.into());
@@ -124,7 +142,7 @@ pub fn parse_address(text: &str) -> Option<IpAddr> {
     Some(canonical(address.into()))
 }
 
-/// Parses an address of 4 or 16 bytes, as a socket has it.
+/// Converts the 4 or 16 bytes of a socket address. Returns `None` for any other length.
 pub fn address_from_bytes(bytes: &[u8]) -> Option<IpAddr> {
     match bytes.len() {
         4 => Some(IpAddr::from(<[u8; 4]>::try_from(bytes).ok()?)),
@@ -133,11 +151,11 @@ pub fn address_from_bytes(bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// The IPv4 address that an IPv6 address stands for, or the address itself.
+/// Converts an IPv6 address that contains an IPv4 address. Returns other addresses unchanged.
 pub(super) fn canonical(address: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = address else { return address };
     let (prefix, last) = (v6.to_bits() >> 32, v6.to_bits() as u32);
-    // Compatible addresses (RFC 4291) have no prefix; `::` and `::1` are not among them.
+    // IPv4-compatible addresses (RFC 4291), which do not include `::` and `::1`.
     let is_compatible = prefix == 0 && last >= 1 << 24;
     match prefix == MAPPED || prefix == NAT64 || is_compatible {
         true => Ipv4Addr::from_bits(last).into(),

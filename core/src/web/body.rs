@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::config::Value;
 
-/// The option's value for a problem document.
+/// The value of the option `body` for a problem document.
 const PROBLEM: &str = "problem+json";
 
 const PROBLEM_TYPE: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
@@ -18,19 +18,22 @@ pub enum Body {
     Default,
     /// Plain text.
     Text(String),
-    /// JSON, as text.
+    /// JSON text.
     Json(String),
     /// Bytes.
     Bytes(Vec<u8>),
     /// A problem document (RFC 9457).
     Problem,
-    /// A function of the application gives one of the others.
+    /// A function of the application returns the body.
     Function,
 }
 
 impl Body {
-    /// A body from the option's value, or from what a function of the application gave. The error
-    /// says what the value must be.
+    /// Converts the value of the option, or the return value of the application's function.
+    ///
+    /// # Errors
+    ///
+    /// If the value cannot be a body. The error is a description of valid values.
     pub fn from_value(value: &Value) -> Result<Body, String> {
         Ok(match value {
             Value::Function => Body::Function,
@@ -45,7 +48,8 @@ impl Body {
         })
     }
 
-    /// Content type and content. `policy` is the name of the rule that refused.
+    /// Returns the content type and the content. `policy` is the name of the rule that refused, and
+    /// `retry_after` is in seconds.
     pub(super) fn content(
         &self,
         status: u16,
@@ -66,7 +70,7 @@ impl Body {
     }
 }
 
-/// A refusal as a problem document.
+/// Returns a problem document.
 fn problem(status: u16, policy: Option<&str>, retry_after: u64) -> String {
     let mut json = format!(
         "{{\"type\":\"{PROBLEM_TYPE}\",\"title\":\"{PROBLEM_TITLE}\",\"status\":{status},\
@@ -79,7 +83,7 @@ fn problem(status: u16, policy: Option<&str>, retry_after: u64) -> String {
     json
 }
 
-/// A value as JSON; the error names what JSON cannot express.
+/// Converts a value to JSON. The error names a value that JSON cannot express.
 fn json(value: &Value) -> Result<String, String> {
     let mut json = String::new();
     write_value(&mut json, value)?;

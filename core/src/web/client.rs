@@ -10,28 +10,30 @@ use super::options::TagSource;
 use super::request::{Request, Tag};
 use crate::error::Result;
 
-/// How many requests are inspected for signs of misuse. Such signs are in the first requests or in
-/// none.
+/// How many requests are inspected for signs of misuse. Misuse shows in the first requests.
 const MAX_INSPECTED: u32 = 100;
 
-/// Begins the tag of a client that is counted by address because it has no usable tag. Text in UTF-8
-/// never contains the last byte. Other tags that begin so are unusable.
+/// The prefix of tags for clients that are counted by address because they have no usable tag. UTF-8
+/// text never contains the last byte. Tags from requests that have this prefix are unusable.
 pub const BY_ADDRESS: &[u8] = b"address\xff";
 
-/// Begins the tag of a client whose peer has a name instead of an address. As reserved as
+/// The prefix of tags for clients whose peer has a name instead of an address. Reserved like
 /// [`BY_ADDRESS`].
 pub const BY_NAME: &[u8] = b"peer\xff";
 
 impl Middleware {
-    /// Whether the client of a request is exempt by its address. Only needed if there are
-    /// exempt networks.
+    /// Whether the address of a request's client is exempt.
     pub fn is_exempt(&self, request: &Request<'_>) -> bool {
         !self.options.exempt.is_empty()
             && self.address(request).is_some_and(|found| self.options.exempt.contains(found))
     }
 
-    /// Fills the buckets of a tag; and, if it is an address in any spelling, those of the client
-    /// that is counted by it.
+    /// Fills the buckets of a tag. If the tag is the text of an address, also fills the buckets of the
+    /// client that is counted by this address.
+    ///
+    /// # Errors
+    ///
+    /// If the throttle is closed or cannot be opened.
     pub fn reset(&self, tag: &[u8]) -> Result<()> {
         let domain = self.domain()?;
         domain.reset(tag)?;
@@ -48,22 +50,22 @@ impl Middleware {
         Ok(())
     }
 
-    /// The client's address, by the application's rules or else by the framework's.
+    /// Returns the client's address, by the option `trusted_proxies` or else as the framework found it.
     fn address(&self, request: &Request<'_>) -> Option<IpAddr> {
         let address = &self.options.address;
         if self.options.trusts_proxies {
             return address.find(request.peer, request.forwarded);
         }
         let client = request.client.and_then(parse_address);
-        // If the framework's value is not an address, the peer is counted.
+        // The framework's value may not be an address.
         client.or_else(|| request.peer.and_then(parse_address))
     }
 
-    /// The tag of a request; `None`: the request passes.
+    /// Returns the tag of a request, or `None` if the request passes without a decision.
     pub(super) fn tag(&self, request: &Request<'_>) -> Option<Vec<u8>> {
         match request.tag {
             Tag::Value([]) => self.unusable("empty text"),
-            // A header's bytes may be anything, and must not name another client's bucket.
+            // A header may have any bytes, and must not name another client's bucket.
             Tag::Value(tag) if tag.starts_with(BY_ADDRESS) || tag.starts_with(BY_NAME) => {
                 self.unusable("reserved bytes");
             }
@@ -75,12 +77,13 @@ impl Middleware {
                 if let Some(name) = peer_name(request.peer) {
                     return Some([BY_NAME, name.as_bytes()].concat());
                 }
-                // The address may be unknown because the client has left. Its request still counts.
+                // The address may be unknown because the client has disconnected. Then the tag below is
+                // charged.
                 if !request.is_gone {
                     self.counters.untagged.add_one();
                     let message = format!(
-                        "the address of a client is unknown, and its requests pass (behind a proxy \
-                         on a Unix socket, set {})",
+                        "the address of a client is unknown, so its requests pass (behind a proxy on a \
+                         Unix socket, set {})",
                         self.proxies_option()
                     );
                     self.warnings.add("DTHROTTLE_NO_TAG", "address", once(message));
@@ -95,11 +98,11 @@ impl Middleware {
         match (self.address(request), peer_name(request.peer)) {
             (Some(address), _) => tag.extend_from_slice(self.options.address.tag(address).as_ref()),
             (None, Some(name)) => return Some([BY_NAME, name.as_bytes()].concat()),
-            // If these requests passed, clients could choose to pass.
+            // Letting these requests pass would allow clients to bypass the limit.
             (None, None) if !request.is_gone => {
                 let message = format!(
-                    "clients without a tag and a known address are counted together (behind a \
-                     proxy on a Unix socket, set {})",
+                    "clients without a tag and a known address share one bucket (behind a proxy on a \
+                     Unix socket, set {})",
                     self.proxies_option()
                 );
                 self.warnings.add("DTHROTTLE_NO_TAG", "together", once(message));
@@ -109,7 +112,7 @@ impl Middleware {
         Some(tag)
     }
 
-    /// The name of the option trusted_proxies in the user's language.
+    /// Returns the name of the option `trusted_proxies` in the user's language.
     fn proxies_option(&self) -> &'static str {
         spell("trusted_proxies", self.options.names)
     }
@@ -118,14 +121,14 @@ impl Middleware {
         self.counters.untagged.add_one();
         let message = format!(
             "tag must return text (not empty, valid Unicode), bytes or a whole number, got {kind}; \
-             the client's address is counted"
+             the client is counted by its address"
         );
         self.warnings.add("DTHROTTLE_NO_TAG", "tag", once(message));
     }
 
-    /// Looks for signs of misuse in the first requests.
+    /// Warns about signs of misuse in the first requests.
     pub(super) fn inspect(&self, request: &Request<'_>) {
-        // Relaxed: it need not be exact.
+        // Relaxed: the count need not be exact.
         if self.inspected.load(Ordering::Relaxed) >= MAX_INSPECTED {
             return;
         }
@@ -134,8 +137,8 @@ impl Middleware {
             if let Tag::Value(tag) = request.tag
                 && std::str::from_utf8(tag).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
             {
-                let message = "the tag is an IPv6 address as text, and a client has many of them: \
-                               use the client address of dthrottle, or leave the tag out";
+                let message = "the tag is an IPv6 address as text, and one client has many addresses; \
+                               use dthrottle's client address, or remove the option tag";
                 self.warnings.add("DTHROTTLE_IPV6_TAG", "ipv6", message);
             }
         } else if !self.options.trusts_proxies && !request.forwarded.is_empty() {
@@ -143,8 +146,8 @@ impl Middleware {
             let is_framework = request.client.is_some() && request.client != request.peer;
             if !is_framework && peer.is_none_or(is_internal) {
                 let message = format!(
-                    "a request has X-Forwarded-For, which is not read because no proxy is trusted: \
-                     behind a proxy all clients are one; set {}, such as [\"10.0.0.0/8\"]",
+                    "a request has X-Forwarded-For, which is ignored because no proxy is trusted; \
+                     behind a proxy all clients share one bucket; set {}, such as [\"10.0.0.0/8\"]",
                     self.proxies_option()
                 );
                 self.warnings.add("DTHROTTLE_FORWARDED", "forwarded", message);
@@ -153,8 +156,8 @@ impl Middleware {
     }
 }
 
-/// The peer's name, if it has one instead of an address, such as `testclient` in tests of Starlette.
-/// Clients on a Unix socket have neither: usually a proxy connects there for all of them.
+/// Returns the peer's name if it has a name instead of an address, such as `testclient` in tests of
+/// Starlette. Peers on a Unix socket have neither. Usually that peer is a proxy for all clients.
 fn peer_name(peer: Option<&str>) -> Option<&str> {
     let name = peer?;
     let is_unix = name == "unix" || name.starts_with("unix:") || name.starts_with(['/', '@', '\0']);
@@ -162,8 +165,7 @@ fn peer_name(peer: Option<&str>) -> Option<&str> {
     is_name.then_some(name)
 }
 
-/// Whether an address is likely to be that of a proxy: private, loopback, link-local or carrier-grade
-/// NAT.
+/// Whether an address is likely to be a proxy: private, loopback, link-local or carrier-grade NAT.
 fn is_internal(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {

@@ -1,20 +1,20 @@
-//! What one middleware counted in this process; `Throttle::stats` has the rest.
+//! The counts of one middleware in this process. `Throttle::stats` has the counts of the throttle.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counts {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
-        /// Requests by what became of them.
+        /// Numbers of requests by their outcome.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counts {
             $($(#[doc = $doc])* pub $name: u64,)*
         }
 
         impl Counts {
-            /// The names of the counts, in their order.
+            /// The names of the counts, in the order of `values`.
             pub const NAMES: &[&str] = &[$(stringify!($name)),*];
 
-            /// The counts, in the order of their names.
+            /// Returns the counts, in the order of `NAMES`.
             pub fn values(&self) -> Vec<u64> {
                 vec![$(self.$name),*]
             }
@@ -34,19 +34,19 @@ macro_rules! counts {
 }
 
 counts! {
-    /// Passed at once, or after a wait.
+    /// Passed, immediately or after a delay.
     passed,
     /// Refused.
     refused,
-    /// Would have been refused, but for dry run.
+    /// Passed only because of dry run.
     dry_run,
     /// Delayed until their turn.
     delayed,
     /// The client left before its turn.
     gave_up,
-    /// Without a usable tag: counted by address, or passed where the address is the tag and unknown.
+    /// Had no usable tag. Counted by address, or passed if the tag is the address and it is unknown.
     untagged,
-    /// Errors of the application's functions, and of the throttle.
+    /// Errors of the application's functions and of the throttle.
     failed,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Counter(AtomicU64);
 
 impl Counter {
     pub(super) fn add_one(&self) {
-        // Relaxed: a count orders nothing.
+        // Relaxed: the count does not order other memory.
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -1,6 +1,6 @@
-//! The header fields that describe a decision, in every draft.
+//! The header fields that describe a decision, in the formats of several drafts.
 //!
-//! The standard kind is that of draft-ietf-httpapi-ratelimit-headers, versions 08 to 11, in
+//! The standard format is draft-ietf-httpapi-ratelimit-headers, versions 08 to 11, which uses
 //! structured fields (RFC 9651):
 //!
 //! ```text
@@ -8,8 +8,8 @@
 //! RateLimit: "default";r=199;t=1
 //! ```
 //!
-//! A leaky bucket has no window that begins and ends. `q` is the burst and `w` the time in which an
-//! empty bucket fills; `r` is the number of units left, and `t` the time until there are more.
+//! A leaky bucket has no fixed window. `q` is the burst, and `w` the time in which an empty bucket
+//! fills. `r` is the number of units left, and `t` the time until there are more.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -19,14 +19,14 @@ use crate::Domain;
 use crate::clock::Clock;
 use crate::limit::decision::Decision;
 
-/// The largest integer of a structured field.
+/// The largest integer in a structured field.
 const MAX_INTEGER: u64 = 1_000_000_000_000_000 - 1;
 const NS_PER_S: u128 = 1_000_000_000;
 
-/// A header field: its name, and its value.
+/// The name and the value of a header field.
 pub type Field<'a> = (&'static str, Cow<'a, str>);
 
-/// Which header fields to write.
+/// The format of the header fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderFormat {
     /// `RateLimit-Policy` and `RateLimit` as structured fields: drafts 08 to 11.
@@ -37,17 +37,16 @@ pub enum HeaderFormat {
     Draft6,
     /// `X-RateLimit-Limit`, `-Remaining`, `-Reset`.
     XRateLimit,
-    /// None.
+    /// No header fields.
     None,
 }
 
 impl HeaderFormat {
-    /// The names of the kinds, in the order of their definition. `draft-8` is another name for
-    /// the first.
+    /// The names of the formats. `draft-8` is another name for `standard`.
     pub const NAMES: &[&str] =
         &["standard", "draft-8", "draft-7", "draft-6", "x-ratelimit", "none"];
 
-    /// The kind with this name.
+    /// Returns the format with this name.
     pub fn parse(name: &str) -> Option<HeaderFormat> {
         Some(match name {
             "standard" | "draft-8" => HeaderFormat::Standard,
@@ -60,7 +59,7 @@ impl HeaderFormat {
     }
 }
 
-/// Whether a field may be joined with the same field of another throttle in one response.
+/// Whether the values of a field from several throttles may be joined in one response.
 pub fn is_list(name: &str) -> bool {
     name.eq_ignore_ascii_case(POLICY) || name.eq_ignore_ascii_case(LIMIT)
 }
@@ -68,21 +67,21 @@ pub fn is_list(name: &str) -> bool {
 const POLICY: &str = "RateLimit-Policy";
 const LIMIT: &str = "RateLimit";
 
-/// A rule as clients see it.
+/// A rule as the header fields show it to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The rule's name; that of the domain if its only rule has no name.
+    /// The rule's name, or the domain's name if its only rule has no name.
     pub name: String,
-    /// The burst.
+    /// The burst, in units.
     pub quota: u64,
     /// The time in which an empty bucket fills.
     pub window: Duration,
-    /// The name as a string of a structured field.
+    /// The name as a string in a structured field.
     quoted: String,
 }
 
 impl Policy {
-    /// The policies of a domain, from the names, bursts and windows of its rules.
+    /// Returns the policies of a domain, from the names, bursts and windows of its rules.
     pub fn all<'a>(
         domain: &str,
         rules: impl ExactSizeIterator<Item = (&'a str, u64, Duration)>,
@@ -108,38 +107,38 @@ impl Policy {
 #[derive(Clone, Debug)]
 pub struct Headers {
     kind: HeaderFormat,
-    /// Whether `X-RateLimit` fields are written besides.
+    /// Whether to also write `X-RateLimit` fields.
     legacy: bool,
     policies: Vec<Policy>,
-    /// The value of `RateLimit-Policy`, the same for all decisions.
+    /// The value of `RateLimit-Policy`, which is the same for all decisions.
     policy: String,
 }
 
 impl Headers {
-    /// Headers of a kind for these policies.
+    /// Creates a writer for these policies.
     pub fn new(kind: HeaderFormat, legacy: bool, policies: Vec<Policy>) -> Headers {
         let listed: Vec<String> = policies.iter().map(|policy| policy.listed(kind)).collect();
         Headers { kind, legacy, policy: listed.join(", "), policies }
     }
 
-    /// Headers of a kind for an open domain.
+    /// Creates a writer for the rules of an open domain.
     pub fn of_domain(kind: HeaderFormat, legacy: bool, domain: &Domain) -> Headers {
         let rules = domain.rules().iter().map(|rule| (rule.name(), rule.burst(), rule.window()));
         Headers::new(kind, legacy, Policy::all(domain.name(), rules))
     }
 
-    /// Whether fields of several throttles may stand in one response.
+    /// Whether fields of several throttles may be joined in one response.
     pub fn is_list(&self) -> bool {
         self.kind == HeaderFormat::Standard
     }
 
-    /// The rules as clients see them, in their order.
+    /// Returns the policies, in the order of the rules.
     pub fn policies(&self) -> &[Policy] {
         &self.policies
     }
 
-    /// The fields for a decision at this time, in seconds since 1970; none for a domain without
-    /// rules.
+    /// Returns the fields for a decision. `unix_s` returns the time in seconds since 1970. A domain
+    /// without rules has no fields.
     pub fn fields(&self, decision: &Decision, unix_s: impl Fn() -> u64) -> Vec<Field<'_>> {
         let mut fields = Vec::new();
         let Some(policy) = decision.deciding.and_then(|index| self.policies.get(index)) else {
@@ -176,14 +175,14 @@ impl Headers {
         if self.legacy || self.kind == HeaderFormat::XRateLimit {
             push("X-RateLimit-Limit", policy.quota.to_string());
             push("X-RateLimit-Remaining", decision.remaining.to_string());
-            // A time of day, not a duration.
+            // By convention Unix time, and not a duration.
             push("X-RateLimit-Reset", (unix_s() + more).to_string());
         }
         fields
     }
 
-    /// The fields of a response for a decision of this domain, with `Retry-After` if it refuses: for
-    /// servers without a [`Middleware`](super::Middleware).
+    /// Returns the fields for a decision of `domain`, including `Retry-After` for a refusal. For servers
+    /// without a [`Middleware`](super::Middleware).
     pub fn of_response(&self, domain: &Domain, decision: &Decision) -> Vec<Field<'_>> {
         let refused = (!decision.allowed).then(|| retry_after(decision).to_string());
         let refused = refused.map(|seconds| ("Retry-After", Cow::Owned(seconds)));
@@ -192,7 +191,7 @@ impl Headers {
     }
 }
 
-/// Seconds since 1970 by the clock of a domain. The zero of a manual clock counts as 1970.
+/// Returns the seconds since 1970, rounded up. A manual clock is assumed to count from 1970.
 pub(super) fn unix_seconds(domain: Option<&Domain>) -> u64 {
     match domain.map(|domain| domain.0.host.clock.clock()) {
         Some(Clock::Manual(clock)) => clock.now().as_nanos().div_ceil(NS_PER_S) as u64,
@@ -200,12 +199,13 @@ pub(super) fn unix_seconds(domain: Option<&Domain>) -> u64 {
     }
 }
 
-/// `Retry-After`: the whole seconds after which the same request would pass, at least one.
+/// Returns the value of `Retry-After`: the whole seconds after which the same request would pass, at
+/// least 1.
 pub fn retry_after(decision: &Decision) -> u64 {
     seconds(decision.retry_after.as_nanos()).clamp(1, MAX_INTEGER)
 }
 
-/// Whole seconds after which more is left than now; 0 if the bucket is full.
+/// Returns the whole seconds until the bucket has more units than now, or 0 if it is full.
 ///
 /// The missing units return one by one within `reset_after`, so the first one returns within the
 /// average time of a unit.
@@ -221,12 +221,12 @@ fn more_after(decision: &Decision, policy: &Policy) -> u64 {
     seconds(average.min(unit)).clamp(1, MAX_INTEGER)
 }
 
-/// Whole seconds, rounded up. A single nanosecond is a rounding error and is ignored.
+/// Converts to whole seconds, rounded up. A single nanosecond is a rounding error and is ignored.
 fn seconds(ns: u128) -> u64 {
     u64::try_from(ns.saturating_sub(1).div_ceil(NS_PER_S)).unwrap_or(MAX_INTEGER)
 }
 
-/// A string of a structured field: printable ASCII, the rest percent-encoded.
+/// Returns a string for a structured field. Bytes that are not printable ASCII are percent-encoded.
 fn structured_string(text: &str) -> String {
     let mut quoted = String::from("\"");
     for byte in text.bytes() {

@@ -1,13 +1,14 @@
-//! Generated names: of domains that the user did not name, and of an application's table.
+//! Default names of domains and of an application's table.
 
 use crate::table::fingerprint::hash_of;
 
-/// The longest label that is shown as it is, in bytes.
+/// The longest label, in bytes. A longer one is replaced by its hash.
 const MAX_DOMAIN_LABEL_BYTES: usize = 200;
-/// How much of a part of a table's name is shown.
+/// The longest part of a table's name, in bytes. A longer one is truncated.
 const MAX_PART_BYTES: usize = 40;
 
-/// The name of the domain of a middleware for these methods and routes, the same in all processes.
+/// Returns the default domain name of a middleware, from its methods and routes. It is the same in all
+/// processes of an application.
 pub(super) fn label(place: &str, methods: &[String], routes: &[String]) -> String {
     let mut methods: Vec<&str> = methods.iter().map(String::as_str).collect();
     methods.sort_unstable();
@@ -25,15 +26,22 @@ pub(super) fn label(place: &str, methods: &[String], routes: &[String]) -> Strin
     }
 }
 
-/// The name of an application's table. `shown` are the parts that a person recognizes; `identity`
-/// is everything that distinguishes this application from others.
+/// Returns the name of an application's table. `shown` are the readable parts of the name. `identity`
+/// is everything that distinguishes the application from others, and is hashed.
+///
+/// ```
+/// use dthrottle::web::application_table_name;
+///
+/// let name = application_table_name(&["shop"], &["/srv/shop/app.py"]);
+/// assert!(name.starts_with("shop-"));
+/// ```
 pub fn application_table_name(shown: &[&str], identity: &[&str]) -> String {
     let digest = format!("{:016x}", hash_of(identity.join("\0").as_bytes()));
     let parts = shown.iter().map(|part| plain(part)).chain([digest[..10].to_string()]);
     parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
 }
 
-/// The characters that may stand in the name of a table.
+/// Replaces the characters that a table's name must not have.
 fn plain(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let words = text.split(|c: char| !is_plain(c)).filter(|word| !word.is_empty());

@@ -1,11 +1,6 @@
-//! One middleware, or one limit of a route: what it decides about requests.
+//! One middleware, or one limit of a route, which decides about requests.
 //!
-//! An adapter first matches methods and routes, then asks [`Middleware::is_exempt`], then calls the
-//! application's functions `skip`, `tag` and `cost`, and then [`Middleware::decide`]. If the decision
-//! says so, it waits, and calls [`Middleware::end_delay`]. It writes [`Middleware::fields`] into every
-//! response and [`Middleware::refusal`] as the response to a refusal, and calls
-//! [`Middleware::finish`] when the status is known. Nothing here waits, and whatever goes wrong lets
-//! the request pass.
+//! Nothing here waits. When an error occurs, the request passes.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -25,6 +20,38 @@ use crate::limit::decision::{CheckOptions, Decision};
 use crate::{Domain, Throttle};
 
 /// A middleware, or a limit of a route.
+///
+/// An adapter handles a request in this order:
+///
+/// 1. Compare the methods and routes of [`Middleware::options`].
+/// 2. Call [`Middleware::is_exempt`].
+/// 3. Call the application's functions `skip`, `tag` and `cost`.
+/// 4. Call [`Middleware::decide`].
+/// 5. For [`Action::Delay`] and a delayed [`Action::Refuse`], wait, and call
+///    [`Middleware::end_delay`].
+/// 6. For a refusal, write [`Middleware::refusal`]. Otherwise let the request pass, and add
+///    [`Middleware::fields`] to its response.
+/// 7. When the status of the response is known, call [`Middleware::finish`].
+///
+/// ```
+/// use dthrottle::config::{Entry, Names, Value};
+/// use dthrottle::web::{Action, AdapterSettings, Middleware, Request};
+///
+/// let options = vec![
+///     Entry::new("rate", Value::Text("1/minute".into())),
+///     Entry::new("table", Value::Bool(false)), // count in this process only
+/// ];
+/// let options = Value::Table(options).into();
+/// let middleware = Middleware::read(&options, Names::Snake, AdapterSettings::default())?;
+/// let request = Request { peer: Some("203.0.113.7"), ..Request::default() };
+///
+/// let first = middleware.decide(&request).unwrap();
+/// assert_eq!(first.action, Action::Pass);
+/// let second = middleware.decide(&request).unwrap();
+/// assert!(matches!(second.action, Action::Refuse(_)));
+/// assert_eq!(middleware.refusal(&second.decision, None).status, 429);
+/// # Ok::<(), dthrottle::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Middleware {
     pub(super) options: Options,
@@ -34,7 +61,7 @@ pub struct Middleware {
     headers: Headers,
     pub(super) counters: Counters,
     pub(super) warnings: Warnings,
-    /// How many requests `inspect` has seen.
+    /// The number of requests that `inspect` has inspected.
     pub(super) inspected: AtomicU32,
     is_closed: AtomicBool,
     unix_ms: Option<fn() -> u64>,
@@ -45,12 +72,12 @@ pub struct Middleware {
 pub(super) enum Source {
     /// The application's own throttle.
     Given(Domain),
-    /// A throttle made for middleware, and the domain's name in it.
+    /// A throttle that was created for middlewares, and the name of the domain.
     Shared(SharedThrottle, String),
 }
 
 impl Middleware {
-    pub(super) fn of(
+    pub(super) fn new(
         options: Options,
         source: Source,
         headers: Headers,
@@ -72,17 +99,17 @@ impl Middleware {
         }
     }
 
-    /// The checked options.
+    /// Returns the checked options.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// The header fields' writer.
+    /// Returns the writer of the header fields.
     pub fn headers(&self) -> &Headers {
         &self.headers
     }
 
-    /// The name of the domain that requests are counted in.
+    /// Returns the name of the domain that requests are charged to.
     pub fn domain_name(&self) -> &str {
         match &self.source {
             Source::Given(domain) => domain.name(),
@@ -90,7 +117,7 @@ impl Middleware {
         }
     }
 
-    /// The name of the table, if it was made for middleware and has one.
+    /// Returns the name of the table, if the middleware opens it and it has a name.
     pub fn table_name(&self) -> Option<String> {
         match &self.source {
             Source::Given(_) => None,
@@ -98,7 +125,8 @@ impl Middleware {
         }
     }
 
-    /// The throttle that this middleware shares with others; `None`: it was given one.
+    /// Returns the throttle that this middleware shares with others, or `None` if it uses a throttle of
+    /// the application.
     pub fn shared(&self) -> Option<&SharedThrottle> {
         match &self.source {
             Source::Given(_) => None,
@@ -106,7 +134,11 @@ impl Middleware {
         }
     }
 
-    /// Opens the throttle, so that an unusable table is an error now and not at a request.
+    /// Opens the throttle before the first request. Returns `None` for a throttle of the application.
+    ///
+    /// # Errors
+    ///
+    /// If the table cannot be opened.
     pub fn open(&self) -> Result<Option<Throttle>> {
         let Source::Shared(shared, _) = &self.source else { return Ok(None) };
         let throttle = shared.open()?;
@@ -114,7 +146,11 @@ impl Middleware {
         Ok(Some(throttle))
     }
 
-    /// The domain that requests are counted in. From the first call on it stays the same.
+    /// Returns the domain that requests are charged to. Opens the throttle at the first call.
+    ///
+    /// # Errors
+    ///
+    /// If the throttle is closed or cannot be opened.
     pub fn domain(&self) -> Result<&Domain> {
         if let Some(domain) = self.domain.get() {
             return Ok(domain);
@@ -130,22 +166,23 @@ impl Middleware {
         Ok(self.domain.get_or_init(|| domain))
     }
 
-    /// Lets all requests pass from now on. The throttle ends with its last middleware.
+    /// Lets all requests pass from now on. The throttle is closed together with its last middleware.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// The counts of this process.
+    /// Returns the counts of this middleware in this process.
     pub fn counts(&self) -> Counts {
         self.counters.get()
     }
 
-    /// The warnings since the last call. Cheap if there are none: to be called after every request.
+    /// Returns the warnings since the last call. Adapters call it after every request; without warnings
+    /// it is cheap.
     pub fn take_warnings(&self) -> Vec<Warning> {
         self.warnings.take()
     }
 
-    /// Whether there are warnings for [`Middleware::take_warnings`].
+    /// Whether [`Middleware::take_warnings`] would return warnings.
     pub fn has_warnings(&self) -> bool {
         self.warnings.has_pending()
     }
@@ -155,7 +192,7 @@ impl Middleware {
         self.counters.failed.add_one();
     }
 
-    /// Decides about a request; `None`: it passes without a decision.
+    /// Decides about a request. Returns `None` if the request passes without a decision.
     pub fn decide(&self, request: &Request<'_>) -> Option<HttpDecision> {
         if self.is_closed.load(Ordering::Relaxed) {
             return None;
@@ -170,7 +207,7 @@ impl Middleware {
             scope => [scope.as_bytes(), b"\0", &tag].concat(),
         };
         let checked = self.check(request, &tag);
-        let (decision, has_place) = match checked {
+        let (decision, is_delayed) = match checked {
             Ok(checked) => checked,
             Err(error) => {
                 self.counters.failed.add_one();
@@ -179,7 +216,7 @@ impl Middleware {
                 return None;
             }
         };
-        let action = self.act(&decision, has_place, request.can_delay);
+        let action = self.act(&decision, is_delayed, request.can_delay);
         if matches!(action, Action::Refuse(_)) {
             self.warn_of_earlier_process(&tag);
         }
@@ -187,8 +224,8 @@ impl Middleware {
         Some(HttpDecision { action, decision, tag, taken })
     }
 
-    /// Ends the delay of a request or of a refusal: frees its place, and, if the client left
-    /// before its turn, gives back what it took.
+    /// Ends the delay of a request or of a refusal. `is_gone` tells that the client has disconnected
+    /// meanwhile; its units are then refunded.
     pub fn end_delay(&self, tag: &[u8], taken: u64, is_gone: bool) {
         delayed::leave();
         if is_gone {
@@ -197,8 +234,7 @@ impl Middleware {
         }
     }
 
-    /// To be called when the response has ended: gives back what the request took, if the options
-    /// say so.
+    /// Refunds the units of a request if the options say so. To be called when the response has ended.
     pub fn finish(&self, tag: &[u8], taken: u64, is_success: bool) {
         let refunds =
             if is_success { self.options.refund_successful } else { self.options.refund_failed };
@@ -207,12 +243,12 @@ impl Middleware {
         }
     }
 
-    /// Whether [`Middleware::finish`] has to be called.
+    /// Whether the adapter must call [`Middleware::finish`].
     pub fn refunds(&self) -> bool {
         self.options.refund_failed || self.options.refund_successful
     }
 
-    /// The header fields for a decision.
+    /// Returns the header fields for a decision.
     pub fn fields(&self, decision: &Decision) -> Vec<Field<'_>> {
         self.headers.fields(decision, || match self.unix_ms {
             Some(unix_ms) => unix_ms().div_ceil(1000),
@@ -220,8 +256,8 @@ impl Middleware {
         })
     }
 
-    /// The response to a refused request, with the header fields of its decision. `body` replaces
-    /// the body of the options; it is the result of the option `body` if that is a function.
+    /// Returns the response to a refused request. `body` is the result of the option `body` if that is
+    /// a function, and replaces the body of the options.
     pub fn refusal<'a>(&'a self, decision: &Decision, body: Option<&'a Body>) -> Refusal<'a> {
         let retry_after = retry_after(decision);
         let policy = decision.rule.and_then(|index| self.headers.policies().get(index));
@@ -240,7 +276,7 @@ impl Middleware {
         Refusal { status, fields, body }
     }
 
-    /// Checks, and says whether the request has a place among the delayed ones.
+    /// Checks the request. Also returns whether it is delayed and counted in `delayed`.
     fn check(&self, request: &Request<'_>, tag: &[u8]) -> Result<(Decision, bool)> {
         let Options { cost, max_delay, max_delayed, .. } = self.options;
         let fixed = match cost {
@@ -253,28 +289,28 @@ impl Middleware {
             return Ok((domain.check_with(tag, check)?, false));
         }
         let checked = domain.check_with(tag, check.max_delay(max_delay));
-        let waits = checked.as_ref().is_ok_and(|decision| !decision.delay.is_zero());
-        if !waits {
+        let is_delayed = checked.as_ref().is_ok_and(|decision| !decision.delay.is_zero());
+        if !is_delayed {
             delayed::leave();
         }
-        Ok((checked?, waits))
+        Ok((checked?, is_delayed))
     }
 
-    /// Counts a decision, and says what to do.
-    fn act(&self, decision: &Decision, has_place: bool, can_delay: bool) -> Action {
+    /// Counts a decision, and returns what to do.
+    fn act(&self, decision: &Decision, is_delayed: bool, can_delay: bool) -> Action {
         let Options { dry_run, refusal_delay, max_delayed, .. } = self.options;
-        let was_spared = decision.dry_run && (decision.rule.is_some() || self.may_delay());
+        let passed_by_dry_run = decision.dry_run && (decision.rule.is_some() || self.may_delay());
         if decision.rule.is_some() && !decision.allowed && !dry_run {
             self.counters.refused.add_one();
-            let is_delayed = !refusal_delay.is_zero() && can_delay && delayed::enter(max_delayed);
-            return Action::Refuse(if is_delayed { refusal_delay } else { Duration::ZERO });
+            let delays = !refusal_delay.is_zero() && can_delay && delayed::enter(max_delayed);
+            return Action::Refuse(if delays { refusal_delay } else { Duration::ZERO });
         }
-        if decision.rule.is_some() || was_spared {
+        if decision.rule.is_some() || passed_by_dry_run {
             self.counters.dry_run.add_one();
         } else {
             self.counters.passed.add_one();
         }
-        if has_place {
+        if is_delayed {
             self.counters.delayed.add_one();
             return Action::Delay(decision.delay);
         }
@@ -305,7 +341,8 @@ impl Middleware {
         }
     }
 
-    /// Named tables keep their buckets when a development server or a test suite restarts.
+    /// Warns about a refusal that an earlier process caused. Named tables keep their buckets when a
+    /// development server or a test suite restarts.
     fn warn_of_earlier_process(&self, tag: &[u8]) {
         if let Some(message) =
             self.domain.get().and_then(|domain| domain.earlier_process_warning(tag))
@@ -319,7 +356,7 @@ impl Middleware {
     }
 }
 
-/// The text of a warning that is given once for its cause.
+/// Returns the message of a warning that is reported once for its cause.
 pub(super) fn once(message: String) -> String {
     format!("{message}; this is reported once, and counted")
 }

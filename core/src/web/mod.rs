@@ -1,12 +1,13 @@
-//! HTTP policy: what all adapters for web frameworks and servers decide alike.
+//! HTTP policy: the decisions that all adapters for web frameworks and servers have in common.
 //!
-//! It owns the options and their names in each language, the address of a client, exempt clients,
-//! unusable tags, delayed requests, header fields, refusals, and the throttles that the middleware of a
-//! process shares. It does no input or output and never waits. It uses the public calls of a domain,
-//! the configuration's tree, and of the operating system only the clock and the count of forks.
+//! This module owns the options and their names in each language, the address of a client, exempt
+//! clients, unusable tags, delayed requests, header fields, refusals, and the throttles that the
+//! middlewares of a process share. It does no input or output and never waits. It uses the public
+//! calls of a domain, the configuration tree, and of the operating system only the clock and the
+//! number of forks.
 //!
-//! An adapter reads the request, calls the application's functions, waits, and writes the response:
-//! see [`Middleware`] for the order of the calls.
+//! An adapter reads the request, calls the application's functions, waits, and writes the response.
+//! [`Middleware`] describes the order of the calls, and has an example.
 
 mod address;
 mod body;

@@ -1,17 +1,17 @@
-//! The options of HTTP middleware: their names in each language, and hints for names that users
-//! know from other libraries.
+//! The options of HTTP middleware: their names in each language, and hints for names from other
+//! libraries.
 
 use crate::config::{ConfigNode, Entry, Names, Value, edit_distance};
 use crate::error::{Error, Result};
 
-/// Which part of the program reads an option.
+/// The part of the program that reads an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OptionKind {
-    /// Read here.
+    /// This module.
     Value,
-    /// A function of the application, called by the adapter.
+    /// The adapter, which calls the value: a function of the application.
     Function,
-    /// An object that only the adapter understands.
+    /// The adapter: an object of the host language.
     Host,
 }
 
@@ -21,7 +21,7 @@ struct Key {
     snake: &'static str,
     camel: &'static str,
     kind: OptionKind,
-    /// Whether only JavaScript has it.
+    /// Whether only JavaScript has the option.
     only_camel: bool,
 }
 
@@ -29,7 +29,7 @@ const fn key(snake: &'static str, camel: &'static str, kind: OptionKind, only_ca
     Key { snake, camel, kind, only_camel }
 }
 
-/// Every option. The first ones say what to throttle by.
+/// Every option. The first ones describe the throttle.
 #[rustfmt::skip]
 const KEYS: &[Key] = &[
     key("throttle", "throttle", Host, false),
@@ -73,7 +73,7 @@ const KEYS: &[Key] = &[
     key("validate", "validate", Host, true),
 ];
 
-/// Names that other libraries have for an option, in small letters and without `_`.
+/// Names of options in other libraries, in lower case and without `_`, and our name for them.
 #[rustfmt::skip]
 const OTHER_LIBRARIES: &[(&str, &str)] = &[
     ("allowlist", "allow"), ("whitelist", "allow"), ("exemptwhen", "skip"), ("requestfilter", "skip"),
@@ -94,18 +94,18 @@ const OTHER_LIBRARIES: &[(&str, &str)] = &[
     ("ipv6prefix", "ipv6_prefix"), ("limit", "rate"), ("max", "rate"),
 ];
 
-/// Names from other libraries for which there is advice, but no option.
+/// Names of options in other libraries that we do not have, and what to do instead.
 const ADVICE: &[(&str, &str)] =
-    &[("passonstoreerror", "leave it out: requests always pass when the throttle fails")];
+    &[("passonstoreerror", "remove it, because requests always pass when the throttle fails")];
 
-/// The options that were given, by their names in this crate.
+/// The options that the user gave, by their names in this crate.
 pub(super) struct GivenOptions<'a> {
     pub(super) names: Names,
     entries: Vec<(&'static Key, &'a Entry)>,
 }
 
 impl<'a> GivenOptions<'a> {
-    /// Checks that every name is known. Options without a value (`None`, `null`) were not given.
+    /// Checks that every name is known. Ignores options whose value is `None` or `null`.
     pub(super) fn read(root: &'a ConfigNode, names: Names) -> Result<GivenOptions<'a>> {
         let Value::Table(entries) = &root.value else {
             return Err(Error::config("options", format!("must be a table, got {}", root.value)));
@@ -134,22 +134,22 @@ impl<'a> GivenOptions<'a> {
         self.get(snake).is_some()
     }
 
-    /// The first of these options that was given.
+    /// Returns the first of these options that was given.
     pub(super) fn first(&self, snakes: &[&str]) -> Option<&'a Entry> {
         snakes.iter().find_map(|snake| self.get(snake))
     }
 
-    /// An option's name in the language of the user.
+    /// Returns the name of an option in the user's language.
     pub(super) fn spell(&self, snake: &'static str) -> &'static str {
         spell(snake, self.names)
     }
 
-    /// The error about an option's value.
-    pub(super) fn wrong(&self, entry: &Entry, right: impl std::fmt::Display) -> Error {
-        wrong(self.names, entry, right)
+    /// Returns the error about an option whose value is not `expected`.
+    pub(super) fn wrong(&self, entry: &Entry, expected: impl std::fmt::Display) -> Error {
+        wrong(self.names, entry, expected)
     }
 
-    /// The error about an option, whatever its value is.
+    /// Returns an error about an option that does not mention its value.
     pub(super) fn misuse(&self, snake: &'static str, message: impl Into<String>) -> Error {
         let line = self.get(snake).and_then(|entry| entry.line);
         Error::config(self.spell(snake), message).at_line(line)
@@ -169,24 +169,24 @@ impl Key {
     }
 }
 
-/// The name of an option in a language.
+/// Returns the name of an option in a language.
 pub(super) fn spell(snake: &'static str, names: Names) -> &'static str {
     KEYS.iter().find(|key| key.snake == snake).map_or(snake, |key| key.spelled(names))
 }
 
-/// The names of all options in a language.
+/// Returns the names of all options in a language.
 pub fn option_names(names: Names) -> Vec<&'static str> {
     KEYS.iter().filter(|key| key.is_in(names)).map(|key| key.spelled(names)).collect()
 }
 
-fn wrong(names: Names, entry: &Entry, right: impl std::fmt::Display) -> Error {
+fn wrong(names: Names, entry: &Entry, expected: impl std::fmt::Display) -> Error {
     let shown = match (&entry.node.value, names) {
         (Value::Bool(value), Names::Snake) if entry.line.is_none() => {
             if *value { "True" } else { "False" }.to_string()
         }
         (value, _) => value.to_string(),
     };
-    let message = format!("must be {right}, got {shown}");
+    let message = format!("must be {expected}, got {shown}");
     Error::config(entry.key.clone(), message).at_line(entry.node.line)
 }
 
@@ -198,21 +198,28 @@ fn unknown(entry: &Entry, names: Names) -> Error {
     let known = OTHER_LIBRARIES.iter().find(|(name, snake)| *name == plain && available(snake));
     let hint = match (advice, known) {
         (Some((_, advice)), _) => (*advice).to_string(),
-        (None, Some((_, snake))) => format!("did you mean {}?", spell(snake, names)),
+        (None, Some((_, snake))) => format!("did you mean `{}`?", spell(snake, names)),
         (None, None) => nearest(&entry.key, &option_names(names)),
     };
-    Error::config(entry.key.clone(), format!("unknown option; {hint}")).at_line(entry.line)
+    Error::config(entry.key.clone(), format!("is an unknown option; {hint}")).at_line(entry.line)
 }
 
-/// A hint for a word that is none of the known ones.
+/// Returns a hint for an unknown word: the most similar known word, or all known words.
+///
+/// ```
+/// use dthrottle::web::nearest;
+///
+/// assert_eq!(nearest("bust", &["rate", "burst"]), "did you mean `burst`?");
+/// assert_eq!(nearest("x", &["rate", "burst"]), "the known names are rate, burst");
+/// ```
 pub fn nearest(word: &str, known: &[&str]) -> String {
     let plain: String = word.chars().take(64).collect::<String>().to_lowercase();
-    // A third of the letters may be wrong.
+    // Up to a third of the letters may differ.
     let most = (plain.chars().count() / 3).max(1);
     let near = known.iter().map(|name| (edit_distance(&name.to_lowercase(), &plain), name)).min();
     match near {
-        Some((distance, name)) if distance <= most => format!("did you mean {name}?"),
-        _ => format!("known are: {}", known.join(", ")),
+        Some((distance, name)) if distance <= most => format!("did you mean `{name}`?"),
+        _ => format!("the known names are {}", known.join(", ")),
     }
 }
 

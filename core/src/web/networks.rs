@@ -1,33 +1,45 @@
-//! Lists of networks: trusted proxies, and clients that are never throttled.
+//! Lists of networks, for trusted proxies and for exempt clients.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use super::address::{canonical, parse_address};
 use crate::limit::rate::quoted;
 
-/// Stands for peers on a Unix socket in a list of trusted proxies.
+/// Entries of `trusted_proxies` that stand for peers on a Unix socket.
 const UNIX: [&str; 2] = ["unix", "unix:"];
 
-/// A list of networks, to look addresses up in.
+/// A list of networks.
+///
+/// ```
+/// use dthrottle::web::Networks;
+///
+/// let mut networks = Networks::default();
+/// networks.add("10.0.0.0/8")?;
+/// assert!(networks.contains([10, 1, 2, 3].into()));
+/// # Ok::<(), String>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Networks {
-    /// Whether peers on a Unix socket belong to the list.
+    /// Whether the list includes peers on a Unix socket.
     unix: bool,
     networks: Vec<Network>,
 }
 
-/// The leading bits of an address, without the rest.
+/// A network, as the leading bits of its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Network {
     is_v4: bool,
     bits: u128,
-    /// How many bits of an address are not part of the network.
+    /// The number of trailing bits that the addresses of the network do not share.
     shift: u32,
 }
 
 impl Networks {
-    /// Adds an address, a network such as `10.0.0.0/8`, or `unix`. The error says what the text
-    /// must be.
+    /// Adds an address, a network such as `10.0.0.0/8`, or `unix`.
+    ///
+    /// # Errors
+    ///
+    /// If the text is none of these. The error is a description of valid text.
     pub fn add(&mut self, text: &str) -> Result<(), String> {
         if UNIX.contains(&text) {
             self.unix = true;
@@ -37,18 +49,18 @@ impl Networks {
         Ok(())
     }
 
-    /// Whether nothing is in the list.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         !self.unix && self.networks.is_empty()
     }
 
-    /// Whether an address is in one of the networks.
+    /// Whether one of the networks contains the address.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(address))
     }
 
-    /// The client: the first address from the peer outwards that is not in the list. An entry that
-    /// is not an address ends the search, and the last address before it is the client.
+    /// Finds the client: the first address, from the peer outwards, that is not in the list. An entry
+    /// that is not an address ends the search, and the last address before it is the client.
     pub(super) fn find<'a>(
         &self,
         peer: Option<IpAddr>,
@@ -89,7 +101,7 @@ impl Network {
         let kept = number.checked_shr(shift).unwrap_or(0);
         let base = kept.checked_shl(shift).unwrap_or(0);
         let network = match address {
-            // A part of the IPv6 addresses that stand for IPv4 is a network of IPv4.
+            // A network of IPv4-mapped IPv6 addresses is an IPv4 network.
             IpAddr::V6(_) if shift <= 32 => {
                 let (number, size) = number_of(canonical(Ipv6Addr::from_bits(base).into()));
                 Network { is_v4: size == 32, bits: number >> shift.min(size), shift }
@@ -97,7 +109,9 @@ impl Network {
             _ => Network { is_v4: address.is_ipv4(), bits: kept, shift },
         };
         if shift == if network.is_v4 { 32 } else { 128 } {
-            return Err("smaller: with everyone trusted a client can choose its address".into());
+            return Err(
+                "a smaller network (if all addresses are trusted, clients can forge theirs)".into(),
+            );
         }
         if base != number {
             let base = match address {
@@ -115,7 +129,7 @@ impl Network {
     }
 }
 
-/// An address as a number, and its size in bits.
+/// Returns an address as a number, and its size in bits.
 fn number_of(address: IpAddr) -> (u128, u32) {
     match address {
         IpAddr::V4(address) => (u128::from(address.to_bits()), 32),

@@ -1,4 +1,4 @@
-//! The options of one middleware or route limit, read and checked once, when it is made.
+//! The options of one middleware or route limit. They are read and checked when it is created.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::config::{ConfigNode, Entry, Names, Value};
 use crate::convert::MAX_FLOAT_COST;
 use crate::error::{Error, Result};
 
-/// The longest `max_delay`.
+/// The longest `max_delay`, in seconds.
 const MAX_DELAY_S: f64 = 3600.0;
 const MAX_DELAYED_LIMIT: f64 = 1_000_000.0;
 const DEFAULT_MAX_DELAYED: u32 = 64;
@@ -22,9 +22,9 @@ const DEFAULT_PREFIX: u32 = 64;
 /// What identifies the client of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TagSource {
-    /// Its address.
+    /// The client's address.
     Address,
-    /// A request header, by its name in small letters; the address where it is missing.
+    /// A request header, by its name in lower case. Requests without it are counted by address.
     Header(String),
     /// A function of the application.
     Function,
@@ -33,41 +33,41 @@ pub enum TagSource {
 /// The cost of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// A fixed cost.
+    /// The same cost for every request.
     Units(u64),
-    /// A function of the application decides.
+    /// A function of the application returns the cost.
     Function,
 }
 
-/// The checked options.
+/// The checked options of a middleware. docs/http.md describes them.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// What identifies a client.
     pub tag: TagSource,
     /// The cost of a request.
     pub cost: Cost,
-    /// Only requests with these methods are throttled; `None`: all.
+    /// The methods of requests to throttle. `None` means all methods.
     pub methods: Option<Vec<String>>,
-    /// Only paths that one of these regular expressions matches; empty: all.
+    /// Regular expressions for the paths to throttle. Empty means all paths.
     pub routes: Vec<String>,
     /// How the address of a client is found.
     pub address: ClientAddress,
-    /// Whether the application said which proxies to trust.
+    /// Whether the option `trusted_proxies` was given.
     pub trusts_proxies: bool,
     /// Clients that are never throttled, by address.
     pub exempt: Networks,
     pub(super) exempt_tags: HashSet<Vec<u8>>,
-    /// A text in `allow` that is no network: an error as long as tags are addresses.
+    /// A text in `allow` that is not a network, which is an error if tags are addresses.
     pub(super) misplaced_tag: Option<Entry>,
-    /// Refuse no request, only count.
+    /// Whether to only count refusals and let all requests pass.
     pub dry_run: bool,
-    /// The status of a refusal.
+    /// The HTTP status of a refusal.
     pub status: u16,
     /// The body of a refusal.
     pub body: Body,
-    /// The header fields of every response.
+    /// The format of the header fields of every response.
     pub headers: HeaderFormat,
-    /// Whether `X-RateLimit` fields are written besides.
+    /// Whether to also write `X-RateLimit` fields.
     pub legacy_headers: bool,
     /// Whether refusals have `Retry-After`.
     pub retry_after: bool,
@@ -77,9 +77,9 @@ pub struct Options {
     pub max_delayed: u32,
     /// How long to delay a refusal.
     pub refusal_delay: Duration,
-    /// Refund requests whose response is an error.
+    /// Whether to refund requests whose response is an error.
     pub refund_failed: bool,
-    /// Refund requests whose response is no error.
+    /// Whether to refund requests whose response is not an error.
     pub refund_successful: bool,
     /// The domain's name, if the user gave one.
     pub domain: Option<String>,
@@ -87,7 +87,11 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads the options that stand in a tree of options.
+    /// Reads the options from a tree of values.
+    ///
+    /// # Errors
+    ///
+    /// If an option is unknown or a value is wrong. The error names the option.
     pub fn read(root: &ConfigNode, names: Names) -> Result<Options> {
         Options::from_given(&GivenOptions::read(root, names)?)
     }
@@ -96,7 +100,7 @@ impl Options {
         let tag = given.tag()?;
         let (exempt, exempt_tags, misplaced_tag) = given.allow(tag == TagSource::Address)?;
         let number = |snake, most, whole| given.number(snake, 0.0, most, whole);
-        // JavaScript counts in milliseconds.
+        // Durations are milliseconds in JavaScript and seconds elsewhere.
         let unit = if given.names == Names::Camel { 1e3 } else { 1.0 };
         let max_delay = number("max_delay", MAX_DELAY_S * unit, false)?.unwrap_or(0.0) / unit;
         let max_delayed = number("max_delayed", MAX_DELAYED_LIMIT, true)?
@@ -129,14 +133,18 @@ impl Options {
         })
     }
 
-    /// Checks that every entry of `allow` can name a client. Separate from reading, because the
-    /// options of an application may be completed by those of its routes.
+    /// Checks that every entry of `allow` identifies a client. This is separate from reading, because
+    /// the options of routes may complete those of an application.
+    ///
+    /// # Errors
+    ///
+    /// If `allow` has a text that is not a network although tags are addresses.
     pub fn check_allow(&self) -> Result<()> {
         let Some(entry) = &self.misplaced_tag else { return Ok(()) };
         let tag = super::names::spell("tag", self.names);
         let message = format!(
-            "must be an address or a network such as \"10.0.0.0/8\" as long as tags are addresses \
-             (option {tag}), got {}",
+            "must have only addresses and networks such as \"10.0.0.0/8\", because tags are \
+             addresses (option `{tag}`), got {}",
             entry.node.value
         );
         Err(Error::config("allow", message).at_line(entry.line))
@@ -147,7 +155,8 @@ impl GivenOptions<'_> {
     fn tag(&self) -> Result<TagSource> {
         if let Some(entry) = self.get("key_generator") {
             if self.has("tag") {
-                return Err(self.wrong(entry, "left out: it is another name for tag"));
+                let message = "must not be given together with `tag`, which means the same";
+                return Err(Error::config(entry.key.clone(), message).at_line(entry.line));
             }
             return Ok(TagSource::Function);
         }
@@ -182,22 +191,24 @@ impl GivenOptions<'_> {
         let Some(entry) = self.get("methods") else { return Ok(None) };
         let mut methods = self.texts(entry, "[\"GET\", \"POST\"]")?;
         if methods.is_empty() {
-            return Err(self.misuse("methods", "must not be empty; leave it out for all methods"));
+            return Err(
+                self.misuse("methods", "must not be empty; remove it to throttle all methods")
+            );
         }
         for method in &methods {
             let is_letter = |c: char| c.is_ascii_uppercase() || c == '-';
             if !method.starts_with(|c: char| c.is_ascii_uppercase())
                 || !method.chars().all(is_letter)
             {
-                let right = match method.chars().all(|c| c.is_ascii_alphabetic()) {
+                let expected = match method.chars().all(|c| c.is_ascii_alphabetic()) {
                     true => format!("\"{}\"", method.to_ascii_uppercase()),
                     false => "a method such as \"GET\"".into(),
                 };
-                let message = format!("must be {right}, got {method:?}");
+                let message = format!("must be {expected}, got {method:?}");
                 return Err(Error::config("methods", message).at_line(entry.line));
             }
         }
-        // Applications answer HEAD by their handler for GET.
+        // Applications answer HEAD with their handler for GET.
         if methods.iter().any(|method| method == "GET") && !methods.iter().any(|m| m == "HEAD") {
             methods.push("HEAD".into());
         }
@@ -213,25 +224,25 @@ impl GivenOptions<'_> {
         let (mut networks, mut tags, mut misplaced) = (Networks::default(), HashSet::new(), None);
         let Some(entry) = self.get("allow") else { return Ok((networks, tags, misplaced)) };
         let Value::List(nodes) = &entry.node.value else {
-            let right = match entry.node.value {
-                Value::Function => "a list; the option skip takes a function",
+            let expected = match entry.node.value {
+                Value::Function => "a list (a function belongs in the option `skip`)",
                 _ => "a list such as [\"10.0.0.0/8\"]",
             };
-            return Err(self.wrong(entry, right));
+            return Err(self.wrong(entry, expected));
         };
         for node in nodes {
             let item = item_of(entry, node);
             match &node.value {
-                // A malformed network is an error, not a tag that no client has.
+                // A malformed network is an error, and not a tag.
                 Value::Text(text) if looks_like_network(text) => {
-                    networks.add(text).map_err(|right| self.wrong(&item, right))?;
+                    networks.add(text).map_err(|expected| self.wrong(&item, expected))?;
                 }
                 Value::Text(_) if by_address => misplaced = misplaced.or(Some(item)),
                 Value::Text(text) => drop(tags.insert(text.clone().into_bytes())),
                 Value::Bytes(bytes) => drop(tags.insert(bytes.clone())),
                 _ => {
-                    let right = "an address, a network or a tag, as text or bytes";
-                    return Err(self.wrong(&item, right));
+                    let expected = "an address, a network or a tag, as text or bytes";
+                    return Err(self.wrong(&item, expected));
                 }
             }
         }
@@ -244,7 +255,9 @@ impl GivenOptions<'_> {
             Value::Number(count) if count.fract() == 0.0 && *count >= 0.0 => {
                 Ok(Trusted::Count(*count as usize))
             }
-            Value::Number(count) if *count < 0.0 => Err(self.wrong(entry, "0 or more proxies")),
+            Value::Number(count) if *count < 0.0 => {
+                Err(self.wrong(entry, "the number of proxies, 0 or more"))
+            }
             Value::List(nodes) => {
                 let mut networks = Networks::default();
                 for node in nodes {
@@ -252,11 +265,11 @@ impl GivenOptions<'_> {
                     let Value::Text(text) = &node.value else {
                         return Err(self.wrong(&item, "text such as \"10.0.0.0/8\""));
                     };
-                    networks.add(text).map_err(|right| self.wrong(&item, right))?;
+                    networks.add(text).map_err(|expected| self.wrong(&item, expected))?;
                 }
                 Ok(Trusted::Networks(networks))
             }
-            _ => Err(self.wrong(entry, "a number of proxies, or a list of their networks")),
+            _ => Err(self.wrong(entry, "the number of proxies, or a list of their networks")),
         }
     }
 
@@ -274,7 +287,7 @@ impl GivenOptions<'_> {
 
     fn body(&self) -> Result<Body> {
         let Some(entry) = self.get("body") else { return Ok(Body::Default) };
-        Body::from_value(&entry.node.value).map_err(|right| self.wrong(entry, right))
+        Body::from_value(&entry.node.value).map_err(|expected| self.wrong(entry, expected))
     }
 
     fn headers(&self) -> Result<HeaderFormat> {
@@ -288,8 +301,8 @@ impl GivenOptions<'_> {
             },
             _ => String::new(),
         };
-        let right = format!("true, false, or one of {}", HeaderFormat::NAMES.join(", "));
-        let message = format!("must be {right}, got {}{hint}", entry.node.value);
+        let expected = format!("true, false, or one of {}", HeaderFormat::NAMES.join(", "));
+        let message = format!("must be {expected}, got {}{hint}", entry.node.value);
         Err(Error::config(entry.key.clone(), message).at_line(entry.node.line))
     }
 
@@ -330,7 +343,7 @@ impl GivenOptions<'_> {
         }
     }
 
-    /// A list of text.
+    /// Returns a list of texts that are not empty.
     fn texts(&self, entry: &Entry, example: &str) -> Result<Vec<String>> {
         let Value::List(nodes) = &entry.node.value else {
             return Err(self.wrong(entry, format!("a list such as {example}")));
@@ -343,19 +356,19 @@ impl GivenOptions<'_> {
     }
 }
 
-/// An item of a list, named like the list in errors.
+/// Returns an item of a list as an entry. Errors name the list.
 fn item_of(entry: &Entry, node: &ConfigNode) -> Entry {
     Entry { key: entry.key.clone(), line: entry.line, node: node.clone() }
 }
 
-/// The characters of a header's name (RFC 9110).
+/// Whether this is a valid header name (RFC 9110).
 fn is_token(name: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+.^_`|~-".contains(&byte);
     !name.is_empty() && name.bytes().all(is_part)
 }
 
-/// Whether text is meant as an address or a network: numbers with dots, or hexadecimal digits with
-/// two colons.
+/// Whether the user most likely meant an address or a network: numbers with dots, or hexadecimal
+/// digits with two colons.
 fn looks_like_network(text: &str) -> bool {
     let address = text.split('/').next().unwrap_or(text);
     let parts: Vec<&str> = address.split('.').collect();

@@ -1,5 +1,5 @@
-//! Makes a middleware from its options. Its throttle is the application's own, or is made from a
-//! rate, rules, or a file.
+//! Creates a middleware from its options. Its throttle belongs to the application, or is created from
+//! a rate, rules or a file.
 
 use std::time::Duration;
 
@@ -33,35 +33,38 @@ const THROTTLE_OPTIONS: &[&str] = &[
 const RULE_OPTIONS: &[&str] = &["rate", "burst", "charge_refused", "rules"];
 const WINDOW_OPTIONS: &[&str] = &["window", "limit", "max"];
 
-/// Settings of the adapter, beside the options of the user.
+/// Settings that an adapter adds to the options of the user.
 #[derive(Clone, Debug, Default)]
 pub struct AdapterSettings<'a> {
-    /// A domain of the application's own throttle, which the option `throttle` gave.
+    /// A domain of the throttle that the user gave with the option `throttle`.
     pub domain: Option<Domain>,
-    /// The clock that the option `clock` gave.
+    /// The clock that the user gave with the option `clock`.
     pub clock: Option<Clock>,
-    /// Unix time in milliseconds, where the clock is moved by hand to follow the host's. Without it a
-    /// manual clock is taken to count from 1970.
+    /// Returns Unix time in milliseconds, for hosts that move a manual clock themselves. `None` assumes
+    /// that a manual clock counts from 1970.
     pub unix_ms: Option<fn() -> u64>,
-    /// The key of the fingerprints, where this crate has no randomness.
+    /// The key of the fingerprints, for platforms without random numbers.
     pub fingerprint_key: Option<[u64; 2]>,
-    /// The name of the running application: its table has this name if the user gives none.
+    /// The default name of the table, which identifies the application.
     pub application: Option<&'a str>,
-    /// Distinguishes this middleware from others of the application with the same methods and
-    /// routes; becomes part of its domain's name.
+    /// A part of the domain's name that distinguishes this middleware from others with the same methods
+    /// and routes. May be empty.
     pub place: &'a str,
-    /// Whether routes may complete the options, so that [`Options::check_allow`] is left to the
-    /// adapter.
+    /// Whether routes may complete the options. The adapter then calls [`Options::check_allow`].
     pub is_template: bool,
-    /// The throttle to use, for limits that share one throttle among themselves only.
+    /// The throttle to use. `None` uses one that all middlewares of the process share.
     pub within: Option<&'a SharedThrottle>,
 }
 
 #[cfg(feature = "config")]
 impl Middleware {
-    /// Reads the options of a middleware in TOML, for adapters without functions of an application:
-    /// `tag = "request"` says that each request brings its tag, and methods and routes are left to
-    /// the adapter.
+    /// Reads the options of a middleware in TOML, for adapters without functions of the application.
+    /// With `tag = "request"` the adapter sets the tag of each request. The adapter also selects
+    /// methods and routes.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not valid TOML, or like [`Middleware::read`].
     pub fn from_toml(text: &str, setup: AdapterSettings<'_>) -> Result<Middleware> {
         let mut root = crate::config::parse_toml(text)?;
         if let Value::Table(entries) = &mut root.value {
@@ -69,7 +72,8 @@ impl Middleware {
                 if entry.key == "tag" && entry.node.value == Value::Text("request".into()) {
                     entry.node.value = Value::Function;
                 } else if entry.key == "methods" || entry.key == "routes" {
-                    let message = "is not read here; compare the request before asking about it";
+                    let message =
+                        "is not supported here; select requests before calling the middleware";
                     return Err(Error::config(entry.key.clone(), message).at_line(entry.line));
                 }
             }
@@ -79,8 +83,12 @@ impl Middleware {
 }
 
 impl Middleware {
-    /// Reads the options of a middleware. Everything wrong with them is an error now; tables are
-    /// opened by [`Middleware::open`], or by the first request.
+    /// Creates a middleware from its options. The table is opened later, by [`Middleware::open`] or by
+    /// the first request.
+    ///
+    /// # Errors
+    ///
+    /// If an option is unknown, a value is wrong, or options contradict each other.
     pub fn read(root: &ConfigNode, names: Names, setup: AdapterSettings<'_>) -> Result<Middleware> {
         let given = GivenOptions::read(root, names)?;
         let options = Options::from_given(&given)?;
@@ -90,13 +98,13 @@ impl Middleware {
         if let Some(domain) = setup.domain {
             for option in THROTTLE_OPTIONS {
                 if given.has(option) {
-                    let message = "the throttle has its own; give it there";
+                    let message = "must not be given together with `throttle`; set it when you open that throttle";
                     return Err(given.misuse(option, message));
                 }
             }
             let headers = Headers::of_domain(options.headers, options.legacy_headers, &domain);
             check_cost(&given, &options, headers.policies())?;
-            return Ok(Middleware::of(options, Source::Given(domain), headers, setup.unix_ms));
+            return Ok(Middleware::new(options, Source::Given(domain), headers, setup.unix_ms));
         }
         let mut config = given.config(&setup)?;
         if setup.clock.is_none()
@@ -107,14 +115,14 @@ impl Middleware {
         let (domains, name) = given.domains(&mut config, &options, setup.place)?;
         let is_named = options.domain.is_some() || given.has("domains") || given.has("file");
         config.check(names)?;
-        let origin = ThrottleSettings { config, clock: setup.clock, key: setup.fingerprint_key };
+        let settings = ThrottleSettings { config, clock: setup.clock, key: setup.fingerprint_key };
         let wanted = domains.iter().position(|domain| domain.name == name).unwrap_or(0);
         let rules = policies(&domains[wanted])?;
         check_cost(&given, &options, &rules)?;
         let mut domains = domains;
         domains.swap(0, wanted);
         let AddedDomains { throttle, name: joined, collides } =
-            SharedThrottle::add_domains(origin, domains.clone(), is_named, setup.within);
+            SharedThrottle::add_domains(settings, domains.clone(), is_named, setup.within);
         let policies = match joined == name {
             true => rules,
             false => self::policies(&DomainConfig { name: joined.clone(), ..domains.remove(0) })?,
@@ -122,14 +130,14 @@ impl Middleware {
         let headers = Headers::new(options.headers, options.legacy_headers, policies);
         let renamed = joined != name;
         let source = Source::Shared(throttle, joined.clone());
-        let middleware = Middleware::of(options, source, headers, setup.unix_ms);
+        let middleware = Middleware::new(options, source, headers, setup.unix_ms);
         if collides {
             middleware.warn("DTHROTTLE_SAME_DOMAIN", collision(&name, &joined, renamed));
         }
         if let Some(window) = given.window()? {
             let message = format!(
-                "{} and limit are taken as the rate {window:?}: a bucket that fills all the time, \
-                 with no window that ends",
+                "{} and limit become the rate {window:?}: a bucket that refills continuously, and not \
+                 a fixed window",
                 given.spell("window")
             );
             middleware.warn("DTHROTTLE_WINDOW", message);
@@ -139,7 +147,7 @@ impl Middleware {
 }
 
 impl GivenOptions<'_> {
-    /// The configuration of the throttle: that of a file, or that of the options.
+    /// Returns the configuration of the throttle, from a file or from the options.
     fn config(&self, setup: &AdapterSettings<'_>) -> Result<Config> {
         let private =
             matches!(self.get("table").map(|entry| &entry.node.value), Some(Value::Bool(false)));
@@ -149,7 +157,8 @@ impl GivenOptions<'_> {
                 let others = THROTTLE_OPTIONS.iter().filter(|key| !["file", "table"].contains(key));
                 for option in others {
                     if self.has(option) {
-                        let message = format!("{path} has that; give it there");
+                        let message =
+                            format!("must not be given together with `file`; set it in {path}");
                         return Err(self.misuse(option, message));
                     }
                 }
@@ -183,7 +192,7 @@ impl GivenOptions<'_> {
     fn config_of_options(&self, table: Option<&Entry>) -> Result<Config> {
         let window = self.window()?;
         if window.is_none() && !["rate", "rules", "domains"].iter().any(|key| self.has(key)) {
-            let message = "is missing; give one such as \"100/s\", or rules, a file, or a throttle";
+            let message = "is missing; set a rate such as \"100/s\", or rules, file or throttle";
             return Err(Error::config("rate", message));
         }
         let keys = RULE_OPTIONS.iter().chain(&["domains", "cluster"]);
@@ -195,41 +204,43 @@ impl GivenOptions<'_> {
         Config::from_value(&Value::Table(entries).into(), self.names)
     }
 
-    /// The rate that a window and its limit say.
+    /// Returns the rate that `window` and `limit` describe.
     fn window(&self) -> Result<Option<String>> {
         let Some(first) = self.first(WINDOW_OPTIONS) else { return Ok(None) };
         if let Some(max) = self.get("max").filter(|_| self.has("limit")) {
-            return Err(self.wrong(max, "left out: it is another name for limit"));
+            let message = "must not be given together with `limit`, which means the same";
+            return Err(Error::config(max.key.clone(), message).at_line(max.line));
         }
         let Some(limit) = self.first(&["limit", "max"]) else {
             let message =
-                format!("is missing beside {}; or give a rate such as \"100/s\"", first.key);
+                format!("is required with `{}`; or set a rate such as \"100/s\"", first.key);
             return Err(Error::config("limit", message));
         };
         let name = self.spell("window");
         let Some(window) = self.get("window") else {
             let message =
-                format!("is missing beside {}; or give a rate such as \"100/s\"", limit.key);
+                format!("is required with `{}`; or set a rate such as \"100/s\"", limit.key);
             return Err(Error::config(name, message));
         };
-        let whole = |entry: &Entry, right: &str| match entry.node.value {
+        let whole = |entry: &Entry, expected: &str| match entry.node.value {
             Value::Number(n) if n.fract() == 0.0 && (1.0..=MAX_FLOAT_COST).contains(&n) => {
                 Ok(n as u64)
             }
-            _ => Err(self.wrong(entry, right)),
+            _ => Err(self.wrong(entry, expected)),
         };
-        let ms = whole(window, "whole milliseconds, 1 or more")?;
+        let ms = whole(window, "a whole number of milliseconds, 1 or more")?;
         let most = whole(limit, "a whole number, 1 or more")?;
         for key in ["rate", "rules", "domains"] {
             if let Some(entry) = self.get(key) {
-                let message = format!("repeats {name} and {}; give one of them", limit.key);
+                let message =
+                    format!("must not be given together with `{name}` and `{}`", limit.key);
                 return Err(Error::config(entry.key.clone(), message).at_line(entry.line));
             }
         }
         Ok(Some(format!("{most} per {ms} ms")))
     }
 
-    /// The domains of a configuration, and the name of the one to use.
+    /// Takes the domains out of the configuration. Also returns the name of the domain to use.
     fn domains(
         &self,
         config: &mut Config,
@@ -266,7 +277,7 @@ impl GivenOptions<'_> {
     }
 }
 
-/// The rules of a domain that is not open yet, as clients see them.
+/// Returns the policies of a domain that is not open yet.
 fn policies(domain: &DomainConfig) -> Result<Vec<Policy>> {
     let scales = domain.rules.iter().enumerate();
     let scales = scales.map(|(i, rule)| rule.scale().map_err(|fault| domain.fault(i, fault)));
@@ -279,7 +290,7 @@ fn policies(domain: &DomainConfig) -> Result<Vec<Policy>> {
     Ok(Policy::all(&domain.name, rules))
 }
 
-/// Checks that a fixed cost can pass without debt.
+/// Checks that a fixed cost fits into the burst.
 fn check_cost(given: &GivenOptions<'_>, options: &Options, policies: &[Policy]) -> Result<()> {
     let least = policies.iter().map(|policy| policy.quota).min();
     match (options.cost, least) {
@@ -294,12 +305,12 @@ fn check_cost(given: &GivenOptions<'_>, options: &Options, policies: &[Policy]) 
 fn collision(name: &str, joined: &str, renamed: bool) -> String {
     match renamed {
         true => format!(
-            "another middleware of this application counts under domain {name:?} by other rules, so \
-             this one counts under {joined:?}: give each a name, such as domain \"login\""
+            "another middleware of this application uses domain {name:?} with other rules, so this \
+             one uses {joined:?}; name each of them, such as domain \"login\""
         ),
         false => format!(
-            "another middleware of this application counts under domain {name:?} by other rules, \
-             and they will disturb each other: give one of them another domain"
+            "another middleware of this application uses domain {name:?} with other rules, so their \
+             counts will disturb each other; give one of them another domain"
         ),
     }
 }
@@ -312,6 +323,6 @@ fn from_file(path: &str) -> Result<Config> {
 #[cfg(not(feature = "config"))]
 fn from_file(path: &str) -> Result<Config> {
     let message =
-        format!("{path} cannot be read: this build reads no files (cargo feature config)");
+        format!("cannot read {path}: files need the cargo feature `config` of the crate dthrottle");
     Err(Error::new(crate::ErrorKind::File, message))
 }

@@ -1,5 +1,5 @@
-//! The types that an adapter passes and receives: a request, the decision about it, and the
-//! response to a refusal.
+//! The types that an adapter exchanges with [`Middleware`](super::Middleware): a request, the decision
+//! about it, and the response to a refused request.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,38 +10,38 @@ use crate::limit::decision::Decision;
 /// A request, as the adapter sees it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request<'a> {
-    /// The address at the other end of the connection, as text.
+    /// The address of the connection's other end, as text. `None` for a Unix socket.
     pub peer: Option<&'a str>,
-    /// The client's address as the framework finds it by its own rules. Used if the application
-    /// did not say which proxies to trust; `None`: the peer.
+    /// The client's address as the framework determines it. Only used without the option
+    /// `trusted_proxies`. `None` means that `peer` is the client.
     pub client: Option<&'a str>,
     /// The lines of `X-Forwarded-For`, in their order.
     pub forwarded: &'a [&'a str],
-    /// The result of the option `tag`.
+    /// The tag of the request.
     pub tag: Tag<'a>,
-    /// The result of the option `cost`; `None`: the fixed cost, or 1.
+    /// The result of the application's function `cost`. `None` uses the fixed cost, or 1.
     pub cost: Option<u64>,
-    /// Tags of different scopes are different clients: the name of a route.
+    /// Separates the buckets of requests, such as the name of a route. May be empty.
     pub scope: &'a str,
     /// Whether the server can serve other requests while it delays this one.
     pub can_delay: bool,
-    /// Whether the client has left already, so that its address may be unknown.
+    /// Whether the client has disconnected, so that its address may be unknown.
     pub is_gone: bool,
 }
 
 /// The result of the option `tag` for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tag<'a> {
-    /// The client's address is the tag.
+    /// The tag is the client's address.
     #[default]
     Address,
-    /// A tag. An empty one is unusable.
+    /// The tag. An empty tag is unusable.
     Value(&'a [u8]),
-    /// The header with the tag is missing, or was sent twice.
+    /// The header that has the tag is missing, or was sent twice.
     Missing,
-    /// A value that is not usable as a tag, by the name of its type.
+    /// The value cannot be a tag. Holds the name of its type.
     Unusable(&'a str),
-    /// The function failed, which the adapter has reported.
+    /// The application's function failed. The adapter has reported the error.
     Failed,
 }
 
@@ -59,23 +59,23 @@ pub enum Action {
 /// The decision about a request.
 #[derive(Clone, Debug)]
 pub struct HttpDecision {
-    /// What to do.
+    /// What to do with the request.
     pub action: Action,
-    /// The throttle's decision.
+    /// The decision of the throttle.
     pub decision: Decision,
-    /// The tag that was counted.
+    /// The tag that was charged.
     pub tag: Vec<u8>,
-    /// Units that were taken. A refund gives them back.
+    /// The units that were charged, for a refund.
     pub taken: u64,
 }
 
 /// The response to a refused request.
 #[derive(Clone, Debug)]
 pub struct Refusal<'a> {
-    /// The status.
+    /// The HTTP status.
     pub status: u16,
-    /// The content type, and all other fields.
+    /// All header fields, including the content type.
     pub fields: Vec<Field<'a>>,
-    /// The content.
+    /// The body.
     pub body: Cow<'a, [u8]>,
 }

@@ -1,12 +1,12 @@
-//! One throttle per table and cluster in a process, however many middlewares and route limits use
-//! it: one exchange with the cluster, and one set of rules.
+//! Shares one throttle per table and cluster among all middlewares and route limits of a process, so
+//! that there is one exchange with the cluster and one set of rules.
 //!
-//! A throttle cannot get domains after it was made. Until the first request, each new middleware adds
-//! its domains, and the throttle is made again, which is cheap because its exchange has not started.
-//! A middleware that is made after the first request gets another throttle on the same table.
+//! Domains cannot be added to an open throttle. Until the first request, each new middleware adds its
+//! domains, and the throttle is opened anew, which is cheap because its exchange has not started. A
+//! middleware that is created after the first request gets another throttle on the same table.
 //!
-//! The locks here are held for moments, and in Python always together with the interpreter's lock:
-//! no fork can happen meanwhile.
+//! The locks here are held briefly, and in Python always together with the interpreter's lock, so no
+//! fork can happen meanwhile.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -17,23 +17,23 @@ use crate::config::{Config, DomainConfig, TableConfig, TableKind};
 use crate::error::{ErrorKind, Result};
 use crate::{Domain, Throttle};
 
-/// The throttles that middleware made in this process.
+/// The throttles that were created for middlewares of this process.
 static REGISTRY: Mutex<Vec<Weak<State>>> = Mutex::new(Vec::new());
 
-/// A throttle that several middlewares use. It ends with the last of them.
+/// A throttle that several middlewares use. It is closed together with the last of them.
 #[derive(Clone, Debug)]
 pub struct SharedThrottle(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    origin: ThrottleSettings,
+    settings: ThrottleSettings,
     inner: Mutex<Inner>,
 }
 
-/// All but the domains.
+/// The settings of a throttle, except its domains.
 #[derive(Clone, Debug)]
 pub(super) struct ThrottleSettings {
-    /// Its domains are left out of account.
+    /// The domains in it are ignored.
     pub(super) config: Config,
     pub(super) clock: Option<Clock>,
     pub(super) key: Option<[u64; 2]>,
@@ -43,7 +43,7 @@ pub(super) struct ThrottleSettings {
 struct Inner {
     domains: Vec<DomainConfig>,
     throttle: Option<Throttle>,
-    /// Whether a request was checked: from then on no domain can be added.
+    /// Whether a request was checked. From then on, no domain can be added.
     is_used: bool,
     warning: Option<Warning>,
 }
@@ -51,36 +51,37 @@ struct Inner {
 /// The result of adding the domains of a middleware to a throttle.
 pub(super) struct AddedDomains {
     pub(super) throttle: SharedThrottle,
-    /// The name of the first of the domains, with a number if the name was taken.
+    /// The name of the first domain, with a number if another domain has its name.
     pub(super) name: String,
     /// Whether another middleware has the same name with other rules.
     pub(super) collides: bool,
 }
 
 impl SharedThrottle {
-    /// A throttle that is not in the registry, so that only its creator can share it: on a private
-    /// table, or with its own clock.
-    pub(super) fn unregistered(origin: ThrottleSettings) -> SharedThrottle {
-        SharedThrottle(Arc::new(State { origin, inner: Mutex::default() }))
+    /// Creates a throttle that is not in the registry, because it has a private table or a clock of its
+    /// own. Only its creator can share it.
+    pub(super) fn unregistered(settings: ThrottleSettings) -> SharedThrottle {
+        SharedThrottle(Arc::new(State { settings, inner: Mutex::default() }))
     }
 
-    /// The throttle for this table and cluster, with these domains besides those that it has.
-    /// `is_named`: the user named the domain, so that it keeps its name.
+    /// Adds domains to the throttle for this table and cluster, which is created if necessary.
+    /// `is_named` tells that the user named the domain, so that its name must not change.
     pub(super) fn add_domains(
-        origin: ThrottleSettings,
+        settings: ThrottleSettings,
         domains: Vec<DomainConfig>,
         is_named: bool,
         within: Option<&SharedThrottle>,
     ) -> AddedDomains {
-        let is_shared = origin.clock.is_none() && origin.config.table.kind != TableKind::Private;
+        let is_shared =
+            settings.clock.is_none() && settings.config.table.kind != TableKind::Private;
         let mut registry = lock(&REGISTRY);
         registry.retain(|known| known.strong_count() > 0);
         let known: Vec<SharedThrottle> = match within {
             Some(throttle) => vec![throttle.clone()],
             None if is_shared => {
                 let same = registry.iter().filter_map(Weak::upgrade).filter(|state| {
-                    state.origin.config.table == origin.config.table
-                        && state.origin.config.cluster == origin.config.cluster
+                    state.settings.config.table == settings.config.table
+                        && state.settings.config.cluster == settings.config.cluster
                 });
                 same.map(SharedThrottle).collect()
             }
@@ -89,10 +90,10 @@ impl SharedThrottle {
         let mut domains = domains;
         let collides = make_distinct(&mut domains, &known, is_named);
         let name = domains.first().map(|domain| domain.name.clone()).unwrap_or_default();
-        // The latest first: earlier ones are in use already.
+        // The latest first, because the earlier ones already serve requests.
         let accepting = known.into_iter().rev().find(|throttle| throttle.try_add(&domains));
         let throttle = accepting.unwrap_or_else(|| {
-            let made = SharedThrottle::unregistered(origin);
+            let made = SharedThrottle::unregistered(settings);
             made.try_add(&domains);
             if is_shared {
                 registry.push(Arc::downgrade(&made.0));
@@ -102,7 +103,8 @@ impl SharedThrottle {
         AddedDomains { throttle, name, collides }
     }
 
-    /// Adds domains, unless it is too late or they contradict those that are there.
+    /// Adds domains. Returns false if requests were already checked, or if a domain has the name of
+    /// another domain with other rules.
     fn try_add(&self, domains: &[DomainConfig]) -> bool {
         let mut inner = lock(&self.0.inner);
         let is_new =
@@ -122,7 +124,11 @@ impl SharedThrottle {
         true
     }
 
-    /// Opens the throttle now, so that an unusable table is an error at once.
+    /// Opens the throttle before the first request.
+    ///
+    /// # Errors
+    ///
+    /// If the table cannot be opened.
     pub fn open(&self) -> Result<Throttle> {
         self.open_locked(&mut lock(&self.0.inner))
     }
@@ -137,12 +143,12 @@ impl SharedThrottle {
             if !config.table.default_name || !of_table {
                 return Err(error);
             }
-            // The user did not choose this table: it must not keep the application from starting.
+            // The user did not choose this table, so it must not keep the application from starting.
             let mut config = config;
             let size = config.table.size.clone();
             config.set_table(TableConfig { size, ..TableConfig::anonymous() });
             let throttle = self.0.build(config)?;
-            let message = format!("{error}; counts are shared only with forked children");
+            let message = format!("{error}; buckets are shared only with forked children");
             inner.warning = Some(Warning { code: TABLE, message });
             Ok(throttle)
         })?;
@@ -154,8 +160,8 @@ impl SharedThrottle {
         Ok(throttle)
     }
 
-    /// A domain for the first request. It is too late to stop the start by then: if the table
-    /// cannot be opened, this process counts alone.
+    /// Returns a domain for the first request. If the table cannot be opened, uses a private table,
+    /// because it is too late to stop the application.
     pub(super) fn domain(&self, name: &str) -> Result<Domain> {
         let mut inner = lock(&self.0.inner);
         let throttle = match self.open_locked(&mut inner) {
@@ -166,7 +172,7 @@ impl SharedThrottle {
                 config.table = TableConfig::private();
                 let throttle = self.0.build(config)?;
                 let message =
-                    format!("cannot open the table, so this process counts alone: {error}");
+                    format!("cannot open the table, so this process uses a private one: {error}");
                 inner.warning = Some(Warning { code: FAILED, message });
                 inner.throttle = Some(throttle.clone());
                 throttle
@@ -187,18 +193,18 @@ impl SharedThrottle {
         lock(&self.0.inner).warning.take()
     }
 
-    /// The name of its table; known before it is opened.
+    /// Returns the name of the table, which is known before the throttle is opened.
     pub fn table_name(&self) -> Option<String> {
         match &lock(&self.0.inner).throttle {
             Some(throttle) => throttle.table_name().map(Into::into),
-            None => self.0.origin.config.table_name().map(Into::into),
+            None => self.0.settings.config.table_name().map(Into::into),
         }
     }
 }
 
 impl State {
     fn config(&self, domains: &[DomainConfig]) -> Config {
-        let mut config = self.origin.config.clone();
+        let mut config = self.settings.config.clone();
         config.domains = vec![Config::default().domains.remove(0)];
         for domain in domains {
             match domain.name == Config::DEFAULT {
@@ -211,10 +217,10 @@ impl State {
 
     fn build(&self, config: Config) -> Result<Throttle> {
         let mut builder = Builder::from(config);
-        if let Some(clock) = &self.origin.clock {
+        if let Some(clock) = &self.settings.clock {
             builder = builder.clock(clock.clone());
         }
-        match self.origin.key {
+        match self.settings.key {
             Some(key) => builder.fingerprint_key(key).build(),
             None => builder.build(),
         }
@@ -230,8 +236,8 @@ impl Drop for State {
     }
 }
 
-/// Gives a domain that the user did not name a number if another middleware uses its name with
-/// other rules. Workers make their middleware in the same order, so all come to the same names.
+/// Appends a number to the name of a domain that the user did not name, if another middleware uses the
+/// name with other rules. Workers create their middlewares in the same order and get the same names.
 fn make_distinct(domains: &mut [DomainConfig], known: &[SharedThrottle], is_named: bool) -> bool {
     let is_taken = |domain: &DomainConfig| {
         known.iter().any(|throttle| {
@@ -252,7 +258,7 @@ fn make_distinct(domains: &mut [DomainConfig], known: &[SharedThrottle], is_name
     unreachable!("there are fewer domains than numbers")
 }
 
-/// Whether two domains count by the same rules, wherever they were written.
+/// Whether two domains have the same name, rules and dry run, wherever they were configured.
 fn is_same(a: &DomainConfig, b: &DomainConfig) -> bool {
     (&a.name, &a.rules, a.dry_run) == (&b.name, &b.rules, b.dry_run)
 }

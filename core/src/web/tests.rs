@@ -1,5 +1,4 @@
-//! Middleware against requests, on a manual clock. The vectors have the cases; here are the parts
-//! that they cannot reach.
+//! Tests of middleware on a manual clock, for what the vectors do not cover.
 
 use std::time::Duration;
 
@@ -34,7 +33,7 @@ fn request(peer: &str) -> Request<'_> {
 }
 
 #[test]
-fn a_client_is_refused_when_its_bucket_is_empty() {
+fn decide_refuses_a_client_whose_bucket_is_empty() {
     let clock = ManualClock::new();
     let limit = middleware(&[("rate", text("2/s"))], &clock);
     for left in [1, 0] {
@@ -68,47 +67,53 @@ fn a_delayed_request_gives_back_what_it_took_if_the_client_leaves() {
 }
 
 #[test]
-fn unknown_options_are_errors_with_a_hint_in_the_users_language() {
+fn an_unknown_option_is_an_error_with_a_hint_in_the_users_language() {
     let rate = ("rate", text("1/s"));
     let hint = |option: &str, names| error(&[rate.clone(), (option, Value::Bool(true))], names);
-    assert_eq!(hint("key_func", Names::Snake), "key_func: unknown option; did you mean tag?");
-    assert_eq!(hint("keyFunc", Names::Camel), "keyFunc: unknown option; did you mean tag?");
+    assert_eq!(
+        hint("key_func", Names::Snake),
+        "`key_func` is an unknown option; did you mean `tag`?"
+    );
+    assert_eq!(
+        hint("keyFunc", Names::Camel),
+        "`keyFunc` is an unknown option; did you mean `tag`?"
+    );
     assert_eq!(
         hint("ipv6_mask", Names::Camel),
-        "ipv6_mask: unknown option; did you mean ipv6Prefix?"
+        "`ipv6_mask` is an unknown option; did you mean `ipv6Prefix`?"
     );
     assert_eq!(
         hint("max_deleyed", Names::Snake),
-        "max_deleyed: unknown option; did you mean max_delayed?"
+        "`max_deleyed` is an unknown option; did you mean `max_delayed`?"
     );
     assert_eq!(
         hint("statusCode", Names::Camel),
-        "statusCode: unknown option; did you mean status?"
+        "`statusCode` is an unknown option; did you mean `status`?"
     );
 }
 
 #[test]
-fn wrong_values_are_errors_that_say_what_would_be_right() {
+fn an_error_about_an_option_says_what_is_valid_and_what_was_given() {
     let rate = ("rate", text("1/s"));
     let one = |option: &str, value| error(&[rate.clone(), (option, value)], Names::Snake);
     assert_eq!(
         one("status", Value::Number(5.0)),
-        "status: must be a whole number from 400 to 599, got 5"
+        "`status` must be a whole number from 400 to 599, got 5"
     );
-    assert_eq!(one("methods", list(&["get"])), "methods: must be \"GET\", got \"get\"");
-    assert_eq!(one("cost", Value::Number(2.0)), "cost: must be at most 1, the burst, got 2");
+    assert_eq!(one("methods", list(&["get"])), "`methods` must be \"GET\", got \"get\"");
+    assert_eq!(one("cost", Value::Number(2.0)), "`cost` must be at most 1, the burst, got 2");
     assert_eq!(
         one("headers", text("draft7")),
-        "headers: must be true, false, or one of standard, draft-8, draft-7, draft-6, x-ratelimit, \
-         none, got \"draft7\"; did you mean draft-7?"
+        "`headers` must be true, false, or one of standard, draft-8, draft-7, draft-6, x-ratelimit, \
+         none, got \"draft7\"; did you mean `draft-7`?"
     );
     assert_eq!(
         one("trusted_proxies", list(&["10.1.2.3/8"])),
-        "trusted_proxies: must be \"10.0.0.0/8\", got \"10.1.2.3/8\""
+        "`trusted_proxies` must be \"10.0.0.0/8\", got \"10.1.2.3/8\""
     );
     assert_eq!(
         error(&[("burst", Value::Number(5.0))], Names::Snake),
-        "rate: is missing; give one such as \"100/s\", or rules, a file, or a throttle"
+        "`rate` is missing; set a rate such as \"100/s\", or rules, file or throttle"
     );
 }
 

@@ -1,25 +1,25 @@
-//! Warnings of one middleware: each cause once. The adapter logs them in its language's way.
+//! The warnings of one middleware. Each cause is reported once. The adapter logs them.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The code of an error of the throttle.
+/// The code of warnings about errors of the throttle.
 pub(super) const FAILED: &str = "DTHROTTLE_FAILED";
-/// The code of a table that is not what was asked for.
+/// The code of warnings about a table that differs from the configuration.
 pub(super) const TABLE: &str = "DTHROTTLE_TABLE";
 
-/// Something that the application's author should know.
+/// A warning for the application's developer or operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// What kind of warning it is, such as `DTHROTTLE_NO_TAG`.
+    /// The kind of warning, such as `DTHROTTLE_NO_TAG`.
     pub code: &'static str,
-    /// One line for the log.
+    /// The message, one line.
     pub message: String,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
-    /// Whether there is something to take. Read at every request, so it must be cheap.
+    /// Whether `inner.pending` is not empty. Every request reads it.
     pending: AtomicBool,
     inner: Mutex<Inner>,
 }
@@ -31,23 +31,23 @@ struct Inner {
 }
 
 impl Warnings {
-    /// Adds a warning, unless there was one of this cause.
+    /// Adds a warning, unless one with this cause was added before.
     pub(super) fn add(&self, code: &'static str, cause: &'static str, message: impl Into<String>) {
         let mut inner = self.lock();
         if !inner.causes.contains(&cause) {
             inner.causes.push(cause);
             inner.pending.push(Warning { code, message: message.into() });
-            // Relaxed: the mutex orders what it announces.
+            // Relaxed: the mutex orders access to the warnings.
             self.pending.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether there is something to take.
+    /// Whether there are warnings to take.
     pub(super) fn has_pending(&self) -> bool {
         self.pending.load(Ordering::Relaxed)
     }
 
-    /// The warnings since the last call.
+    /// Returns the warnings since the last call.
     pub(super) fn take(&self) -> Vec<Warning> {
         if !self.has_pending() {
             return Vec::new();

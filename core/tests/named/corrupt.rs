@@ -105,11 +105,11 @@ fn a_table_with_another_layout_is_an_error_and_stays() {
     let path = used(&folder);
     change(&path, LAYOUT, |layout| layout + 1);
     let message = open_error(&folder);
-    assert!(message.contains("another version of dthrottle (layout 9, this one has 8)"));
-    assert!(message.contains("choose another name"), "{message}");
+    assert!(message.contains("another version of dthrottle (layout 9, not 8)"));
+    assert!(message.contains("use another name"), "{message}");
     // The number of an early layout, which had shorter files.
     change(&path, LAYOUT, |_| 2);
-    assert!(open_error(&folder).contains("(layout 2, this one has 8)"));
+    assert!(open_error(&folder).contains("(layout 2, not 8)"));
     change(&path, LAYOUT, |_| 8);
     assert_eq!(balance(&open(web(&folder), 10).unwrap(), "tag"), 7, "the table is unchanged");
 }

@@ -56,7 +56,7 @@ fn a_value_other_than_0_or_1_is_an_error() {
         let table = dthrottle::TableConfig::named("web").dir(dir.to_str().unwrap()).tags(1);
         let error = open(table, 10).unwrap_err();
         assert_eq!((error.kind(), error.field()), (ErrorKind::Config, Some(VARIABLE)));
-        assert_eq!(error.to_string(), format!("{VARIABLE}: must be 1 or 0, got \"yes\""));
+        assert_eq!(error.to_string(), format!("`{VARIABLE}` must be 1 or 0, got \"yes\""));
         return;
     }
     let folder = Folder::new();

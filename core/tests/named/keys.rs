@@ -21,7 +21,7 @@ fn a_chosen_name_with_another_key_is_an_error() {
     let error = in_cluster(web(&folder), ONE).unwrap_err();
     assert_eq!((error.kind(), error.field()), (ErrorKind::Config, Some("table")));
     let command = format!("`dthrottle table remove web --dir {}`", folder.path());
-    for part in ["\"web\"", "another fingerprint key", "give another name", &command] {
+    for part in ["\"web\"", "another fingerprint key", "use another name", &command] {
         assert!(error.to_string().contains(part), "{part}: {error}");
     }
     dthrottle::tables::remove("web", None, Some(folder.path())).unwrap();

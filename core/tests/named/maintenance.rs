@@ -57,7 +57,7 @@ fn processes_keep_sharing_a_table_that_was_removed() {
     tables::remove("web", None, dir).unwrap();
     let error = tables::remove("web", None, dir).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::File);
-    assert!(error.to_string().contains("no table \"web\""), "{error}");
+    assert!(error.to_string().contains("unknown table \"web\""), "{error}");
     // A file that is not a table can be removed like one.
     write_invalid_file(&file(&folder, "web"));
     tables::remove("web", None, dir).unwrap();
@@ -128,7 +128,7 @@ fn a_process_can_check_while_its_table_is_resized() {
 fn an_invalid_size_changes_nothing() {
     let folder = Folder::new();
     let error = resize(&folder, "5000").unwrap_err();
-    assert!(error.to_string().contains("no table \"web\""), "{error}");
+    assert!(error.to_string().contains("unknown table \"web\""), "{error}");
     let throttle = open(web(&folder), 10).unwrap();
     take(&throttle, "tag", 3);
     for size in ["many", "0", "1 KB", "99999999999999"] {

@@ -28,7 +28,8 @@ fn a_table_is_accessible_to_its_user_only() {
     for mode in [0o660, 0o604, 0o666] {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         let message = open(web(&folder), 10).unwrap_err().to_string();
-        let reason = format!("other users may access it (mode {mode:o}, must be 600)");
+        let reason =
+            format!("it must have mode 600, because other users can access it, got {mode:o}");
         assert!(message.contains(&reason), "{message}");
         assert!(message.contains(path.to_str().unwrap()), "{message}");
     }
@@ -95,7 +96,10 @@ fn members_of_a_group_share_its_table() {
     // A file that is open to everybody is refused, and so is one of another group.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
     let Err(message) = worker(&folder, BOB, &shared) else { panic!("the table was opened") };
-    assert!(message.contains("other users may access it (mode 666, must be 660)"), "{message}");
+    assert!(
+        message.contains("it must have mode 660, because other users can access it, got 666"),
+        "{message}"
+    );
     fs::set_permissions(&path, fs::Permissions::from_mode(0o660)).unwrap();
     chown(&path, None, Some(BOB)).unwrap();
     let Err(message) = worker(&folder, BOB, &shared) else { panic!("the table was opened") };

@@ -156,7 +156,7 @@ mod tests {
             let (status, json, _) = answer("tag=x&domain=nobody", &daemon);
             assert_eq!((status, &json["error"]), (StatusCode::BAD_REQUEST, &json!("domain")));
             let message = json["message"].as_str().unwrap();
-            assert!(message.starts_with("no domain \"nobody\""), "{message}");
+            assert!(message.starts_with("unknown domain \"nobody\""), "{message}");
             assert_eq!(message.contains("default"), listed, "{message}");
         }
     }

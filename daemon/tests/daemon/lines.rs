@@ -283,6 +283,8 @@ fn the_longer_form_selects_domain_and_cost() {
     assert_eq!(daemon.query("reset\0domain=log in\0tag=a b"), "OK");
     assert!(daemon.query("peek\0domain=log in\0tag=a b").starts_with("OK limit=5 remaining=5 "));
     assert!(
-        daemon.query("check\0domain=none\0tag=x").starts_with("ERROR domain no domain \"none\"")
+        daemon
+            .query("check\0domain=none\0tag=x")
+            .starts_with("ERROR domain unknown domain \"none\"")
     );
 }

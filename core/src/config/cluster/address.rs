@@ -1,33 +1,32 @@
-//! Addresses as they are written: `"10.0.0.1:7373"`, `"[fd00::1]:7373"`, `"db.example.com"`.
+//! Parses addresses such as `"10.0.0.1:7373"`, `"[fd00::1]:7373"` and `"db.example.com"`.
 //!
-//! One address has one form here: an IPv4 address that is written as IPv6 is read as IPv4, so that
-//! no spelling gets past a rule about addresses.
+//! IPv4-mapped IPv6 addresses become IPv4 addresses, so that checks cannot be bypassed by spelling.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::limit::rate::quoted;
 
-/// The port of a cluster, if none is named.
+/// The default port of a cluster.
 pub(super) const PORT: u16 = 7373;
 
 const MAX_HOST_BYTES: usize = 253;
 const MAX_LABEL_BYTES: usize = 63;
 
-/// A peer by address or by name; a name may have many addresses.
+/// A peer by address or by host name. A host name may resolve to several addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PeerName {
-    /// An IPv6 address has no brackets here.
+    /// An address or a host name. An IPv6 address has no brackets.
     pub(crate) host: String,
     pub(crate) port: u16,
 }
 
-/// An address with its port.
+/// Parses an IP address with a port.
 pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map(canonical).map_err(|_| {
         let text = quoted(text);
         format!(
-            r#"{text} is not an address with a port; write one like "10.0.0.1:7373" or "[fd00::1]:7373""#
+            r#"must be an address with a port such as "10.0.0.1:7373" or "[fd00::1]:7373", got {text}"#
         )
     })
 }
@@ -42,17 +41,17 @@ impl fmt::Display for PeerName {
 }
 
 impl PeerName {
-    /// `host:port`, or only `host`.
+    /// Parses `host:port` or `host`.
     pub(super) fn parse(text: &str) -> Result<PeerName, String> {
-        let fault = |what: &str| {
+        let fault = |reason: &str| {
             let text = quoted(text);
             format!(
-                r#"{text}: {what}; write "host:port" with a name or an address, such as "10.0.0.1:7373" or "[fd00::1]:7373""#
+                r#"must be "host:port" or "host", such as "10.0.0.1:7373" or "[fd00::1]:7373", got {text}: {reason}"#
             )
         };
         if text.starts_with('[') {
             let address = text.parse().or_else(|_| format!("{text}:{PORT}").parse());
-            let address = address.map_err(|_| fault("not an IPv6 address"))?;
+            let address = address.map_err(|_| fault("brackets need an IPv6 address"))?;
             return PeerName::from(canonical(address)).with_port().map_err(fault);
         }
         let (host, port) = match text.split_once(':') {
@@ -60,7 +59,9 @@ impl PeerName {
             Some((_, port)) if port.contains(':') => {
                 return Err(fault("an IPv6 address needs brackets"));
             }
-            Some((host, port)) => (host, parse_port(port).ok_or_else(|| fault("no such port"))?),
+            Some((host, port)) => {
+                (host, parse_port(port).ok_or_else(|| fault("a port is a number from 1 to 65535"))?)
+            }
         };
         if host.parse::<IpAddr>().is_err() {
             check_host(host).map_err(fault)?;
@@ -69,16 +70,16 @@ impl PeerName {
     }
 
     fn with_port(self) -> Result<PeerName, &'static str> {
-        if self.port == 0 { Err("a peer's port cannot be 0") } else { Ok(self) }
+        if self.port == 0 { Err("a port is a number from 1 to 65535") } else { Ok(self) }
     }
 
-    /// The address, if it is none that has to be looked up.
+    /// Returns the address, or `None` for a host name.
     pub(super) fn ip(&self) -> Option<IpAddr> {
         let host = self.host.split('%').next().unwrap_or(&self.host);
         host.parse().ok()
     }
 
-    /// Whether it is on this machine without any doubt.
+    /// Whether the peer is certainly on this machine.
     pub(super) fn is_loopback(&self) -> bool {
         let named = self.host.eq_ignore_ascii_case("localhost");
         self.ip().map_or(named, |ip| ip.is_loopback())
@@ -95,19 +96,19 @@ impl From<SocketAddr> for PeerName {
     }
 }
 
-/// Why datagrams from one address never come to the other, if they do not.
+/// Returns a message if datagrams from one address can never reach the other.
 pub(super) fn unreachable_reason(from: IpAddr, to: IpAddr) -> Option<String> {
     let both = from == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
     if from.is_ipv4() != to.is_ipv4() && !both {
-        Some(format!(r#"{to} cannot be reached from {from}; listen on "[::]:{PORT}""#))
+        Some(format!(r#"must be reachable from {from}, got {to}; listen on "[::]:{PORT}""#))
     } else if from.is_loopback() && !to.is_loopback() && !to.is_multicast() {
-        Some(format!("{to} cannot be reached from {from}; listen on another address"))
+        Some(format!("must be reachable from {from}, got {to}; listen on another address"))
     } else {
         None
     }
 }
 
-/// Whether no single machine can have this address.
+/// Whether this is not the address of a single machine: unspecified, multicast or broadcast.
 pub(super) fn is_unassignable(ip: IpAddr) -> bool {
     let broadcast = matches!(ip, IpAddr::V4(v4) if v4.is_broadcast());
     ip.is_unspecified() || ip.is_multicast() || broadcast
@@ -116,7 +117,7 @@ pub(super) fn is_unassignable(ip: IpAddr) -> bool {
 fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
-        // The scope of a link-local address must stay.
+        // Keep the scope of a link-local address.
         IpAddr::V6(_) => address,
     }
 }
@@ -135,7 +136,7 @@ fn check_host(host: &str) -> Result<(), &'static str> {
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
-    // Resolvers read "127.1", "2130706433" and "0x7f000001" as addresses: there are no such names.
+    // Resolvers read "127.1", "2130706433" and "0x7f000001" as addresses, so they are not names.
     let number = |label: &str| {
         let hex = label.strip_prefix("0x").or_else(|| label.strip_prefix("0X"));
         match hex {
@@ -144,9 +145,9 @@ fn check_host(host: &str) -> Result<(), &'static str> {
         }
     };
     if host.len() > MAX_HOST_BYTES || !labels().all(good) {
-        Err("not a name of letters, digits, - and .")
+        Err("a host name has only letters, digits, - and .")
     } else if labels().next_back().is_some_and(number) {
-        Err("not an IPv4 address of four numbers from 0 to 255")
+        Err("an IPv4 address has four numbers from 0 to 255")
     } else {
         Ok(())
     }
@@ -157,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_has_a_host_and_a_port() {
+    fn parse_splits_a_peer_into_host_and_port() {
         for (text, host, port) in [
             ("10.0.0.1", "10.0.0.1", 7373),
             ("10.0.0.1:80", "10.0.0.1", 80),
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_peer() {
+    fn parse_rejects_malformed_peers() {
         for text in [
             "",
             ":80",
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_in_every_spelling() {
+    fn is_loopback_recognizes_every_spelling() {
         for text in ["127.0.0.1", "127.9.9.9:1", "[::1]", "[::ffff:127.0.0.1]", "LocalHost:80"] {
             assert!(PeerName::parse(text).unwrap().is_loopback(), "{text}");
         }
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_keep_their_scope() {
+    fn parse_address_keeps_the_scope() {
         let address = parse_address("[fe80::1%3]:80").unwrap();
         assert_eq!(address.to_string(), "[fe80::1%3]:80");
         for text in ["", "10.0.0.1", ":80", "localhost:80", "10.0.0.1:65536", "fd00::1:80"] {
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reaches_whom() {
+    fn unreachable_reason_compares_ip_version_and_loopback() {
         let reaches = |from: &str, to: &str| {
             unreachable_reason(from.parse().unwrap(), to.parse().unwrap()).is_none()
         };

@@ -1,4 +1,4 @@
-//! Whether a cluster can be as it is asked for.
+//! Checks the values of a cluster configuration.
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -12,13 +12,13 @@ use crate::error::{Error, Result};
 use crate::limit::rate::quoted;
 
 const MAX_PACKET_KEYS: usize = 4;
-/// More nodes than that do not fit into one cluster.
+/// The most nodes of a cluster.
 pub(super) const MAX_PEERS: usize = 1000;
-/// As the system has it.
+/// IFNAMSIZ of Linux, without the NUL.
 const MAX_INTERFACE_BYTES: usize = 15;
 const MAX_TTL: u32 = 255;
 const MIN_PERIOD: Duration = Duration::from_millis(5);
-/// Reports leave at a tick of the exchange, and every period needs one.
+/// The interval of the exchange's ticks. Each period needs a tick of its own.
 const MIN_PERIODIC_PERIOD: Duration = Duration::from_millis(10);
 const MAX_PERIOD: Duration = Duration::from_secs(10);
 const MAX_TOLERANCE: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ impl ClusterFieldError {
 }
 
 impl ClusterConfig {
-    /// Looks at every value. Keys are named as the user spells them.
+    /// Checks every value. Errors spell keys as `names` says.
     pub(crate) fn check(&self, names: Names) -> Result<()> {
         let checks =
             [Self::check_identity, Self::check_addresses, Self::check_multicast, Self::check_times];
@@ -52,26 +52,26 @@ impl ClusterConfig {
         if let Some(secret) = &self.secret {
             secret.check().map_err(ClusterFieldError::at("secret"))?;
             if self.without_secret {
-                let message = "there is a secret; leave out one of the two";
+                let message = "must not be true when `secret` is set; remove one of them";
                 return Err(ClusterFieldError::at("without_secret")(message.into()));
             }
         }
         let Some(keys) = &self.packet_keys else { return Ok(()) };
         let message = match keys.len() {
-            _ if self.secret.is_none() => "packet keys need a secret beside them; add one".into(),
+            _ if self.secret.is_none() => "needs `secret`; add one".into(),
             1..=MAX_PACKET_KEYS => {
                 for (i, key) in keys.iter().enumerate() {
                     let at = format!("packet_keys[{i}]");
-                    key.check("a key").map_err(ClusterFieldError::at(at.as_str()))?;
+                    key.check().map_err(ClusterFieldError::at(at.as_str()))?;
                     if keys[..i].contains(key) {
                         return Err(ClusterFieldError::at(at)(
-                            "the same key twice; leave out one".into(),
+                            "must differ from the other keys; remove one".into(),
                         ));
                     }
                 }
                 return Ok(());
             }
-            count => format!("{count} keys; write 1 to {MAX_PACKET_KEYS}, or leave them out"),
+            count => format!("must have 1 to {MAX_PACKET_KEYS} keys, got {count}"),
         };
         Err(ClusterFieldError::at("packet_keys")(message))
     }
@@ -80,19 +80,20 @@ impl ClusterConfig {
         let listen = self.listen_address();
         self.check_beyond("listen", listen, listen.ip().is_loopback(), names)?;
         if address::is_unassignable(listen.ip()) && !listen.ip().is_unspecified() {
-            let message =
-                format!("{listen}: nobody can listen there; write an address of this node");
+            let message = format!("must be an address of this node, got {listen}");
             return Err(ClusterFieldError::at("listen")(message));
         }
         if let Some(address) = self.advertise {
             if address::is_unassignable(address.ip()) {
-                let message = format!("{address}: nobody is there; write an address of this node");
+                let message = format!("must be an address of this node, got {address}");
                 return Err(ClusterFieldError::at("advertise")(message));
             }
             self.check_beyond("advertise", address, address.ip().is_loopback(), names)?;
         }
         if self.peers.len() > MAX_PEERS {
-            let message = format!("more than {MAX_PEERS} peers; name a few, they know the others");
+            let message = format!(
+                "must have at most {MAX_PEERS} peers; a few are enough, since they know the others"
+            );
             return Err(ClusterFieldError::at("peers")(message));
         }
         for (i, peer) in self.peers.iter().enumerate() {
@@ -100,7 +101,7 @@ impl ClusterConfig {
             self.check_beyond(&key, quoted(&peer.host), peer.is_loopback(), names)?;
             let Some(ip) = peer.ip() else { continue };
             let message = match address::is_unassignable(ip) {
-                true => Some(format!("{ip}: nobody is there; write the address of one node")),
+                true => Some(format!("must be the address of one node, got {ip}")),
                 false => address::unreachable_reason(listen.ip(), ip),
             };
             message.map_or(Ok(()), |message| Err(ClusterFieldError::at(key)(message)))?;
@@ -108,7 +109,7 @@ impl ClusterConfig {
         Ok(())
     }
 
-    /// Without a secret nothing goes beyond this machine, unless it shall.
+    /// Without a secret, only loopback addresses are allowed, unless `without_secret` is set.
     fn check_beyond(
         &self,
         key: &str,
@@ -121,8 +122,8 @@ impl ClusterConfig {
         }
         let without = names.spell("without_secret");
         let message = format!(
-            "{address} is not an address of this machine alone, and there is no secret; \
-             add one, or {without} = true if everyone there may do anything"
+            "must be a loopback address as long as there is no secret, got {address}; \
+             set `secret`, or {without} = true if everyone in that network is trusted"
         );
         Err(ClusterFieldError::at(key)(message))
     }
@@ -135,13 +136,13 @@ impl ClusterConfig {
                 (None, None) => return Ok(()),
             };
             return Err(ClusterFieldError::at(misplaced)(
-                "has no meaning without multicast".into(),
+                "has no effect without `multicast`; remove it".into(),
             ));
         };
         let message = if !group.ip().is_multicast() {
-            format!(r#"{group} is not a group; write one like "239.73.73.73:{PORT}""#)
+            format!(r#"must be a multicast group such as "239.73.73.73:{PORT}", got {group}"#)
         } else if group.port() == 0 {
-            format!("{group}: a group needs a port; {PORT} is usual")
+            format!("must have a port such as {PORT}, got {group}")
         } else if let Some(message) =
             address::unreachable_reason(self.listen_address().ip(), group.ip())
         {
@@ -152,7 +153,8 @@ impl ClusterConfig {
             return match self.peers.is_empty() {
                 true => Ok(()),
                 false => {
-                    let message = "peers are found by multicast; leave out one of the two";
+                    let message = "must not be given together with `multicast`, which finds the peers; \
+                                   remove one of them";
                     Err(ClusterFieldError::at("peers")(message.into()))
                 }
             };
@@ -164,23 +166,23 @@ impl ClusterConfig {
         let ttl = self.ttl();
         if ttl > MAX_TTL {
             return Err(ClusterFieldError::at("multicast_ttl")(format!(
-                "{ttl}: write 0 to {MAX_TTL}"
+                "must be a number from 0 to {MAX_TTL}, got {ttl}"
             )));
         }
         let Some(interface) = &self.interface else { return Ok(()) };
         let odd = |c: char| c.is_control() || c.is_whitespace() || c == '/';
         let message = match interface.parse::<IpAddr>() {
-            Ok(ip) if address::is_unassignable(ip) => "no interface has this address",
-            Ok(ip) if ip.is_ipv4() != group.is_ipv4() => "of another kind than the group",
+            Ok(ip) if address::is_unassignable(ip) => "no interface can have this address",
+            Ok(ip) if ip.is_ipv4() != group.is_ipv4() => "the group is of the other IP version",
             Ok(_) => return Ok(()),
-            Err(_) if interface.is_empty() => "empty",
+            Err(_) if interface.is_empty() => "it is empty",
             Err(_) if interface.len() > MAX_INTERFACE_BYTES || interface.contains(odd) => {
-                "no interface has this name"
+                "no interface can have this name"
             }
             Err(_) => return Ok(()),
         };
         let message = format!(
-            r#"{}: {message}; write a name such as "eth0", or an address of this node"#,
+            r#"must be a name such as "eth0" or an address of this node, got {}: {message}"#,
             quoted(interface)
         );
         Err(ClusterFieldError::at("interface")(message))
@@ -191,7 +193,9 @@ impl ClusterConfig {
             if (least..=most).contains(&time) {
                 return Ok(());
             }
-            Err(ClusterFieldError::at(key)(format!("{time:?}: write {least:?} to {most:?}")))
+            Err(ClusterFieldError::at(key)(format!(
+                "must be a duration from {least:?} to {most:?}, got {time:?}"
+            )))
         };
         let shortest = match self.reports {
             Reports::Eager => MIN_PERIOD,
@@ -204,7 +208,7 @@ impl ClusterConfig {
         match self.retention_bytes {
             MIN_RETENTION_BYTES..=MAX_RETENTION_BYTES => Ok(()),
             bytes => {
-                let message = format!(r#"{bytes} bytes; write "64 KB" to "1 GB""#);
+                let message = format!(r#"must be from "64 KB" to "1 GB", got {bytes} bytes"#);
                 Err(ClusterFieldError::at("retention_bytes")(message))
             }
         }

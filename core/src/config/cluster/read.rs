@@ -1,4 +1,4 @@
-//! A cluster from a tree. Of its secrets nothing is ever quoted in an error.
+//! Reads a cluster configuration from a tree. Errors never quote secrets.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ impl Reader {
             self.lines.push((join(PATH, &entry.key), entry.node.line.or(entry.line)));
         }
         let Some(name) = table.get("name") else {
-            let message = "a cluster needs a name, the same on all its nodes; add one";
+            let message = "is missing; add the name that all nodes of the cluster share";
             return Err(Error::config(join(PATH, "name"), message).at_line(entry.line));
         };
         let cluster = ClusterConfig::new(self.text(name, PATH)?);
@@ -44,28 +44,28 @@ impl Reader {
                     let path = join(PATH, "secret");
                     let table = self.table(&entry.node, &path, SECRET_TABLE_KEYS)?;
                     let Some(file) = table.get("file") else {
-                        let message = r#"the path is missing; write { file = "path" }"#;
+                        let message = r#"must have the path of the file, as in { file = "path" }"#;
                         return Err(Error::config(path, message).at_line(entry.line));
                     };
                     cluster.secret_file(self.text(file, &path)?)
                 }
                 _ => {
-                    let fix = r#"write text of at least 16 bytes, or { file = "path" }"#;
-                    return Err(self.fault(entry, fix));
+                    let message = r#"must be text of at least 16 bytes, or { file = "path" }"#;
+                    return Err(self.fault(entry, message));
                 }
             };
         }
         if let Some(entry) = table.get("packet_keys") {
-            let fix = "write a list of texts of at least 16 bytes each";
+            let message = "must be a list of texts of at least 16 bytes each";
             let Value::List(nodes) = &entry.node.value else {
-                return Err(self.fault(entry, fix));
+                return Err(self.fault(entry, message));
             };
             let mut keys = Vec::new();
             for (i, node) in nodes.iter().enumerate() {
                 let path = format!("{}[{i}]", join(PATH, &entry.key));
                 let Value::Text(key) = &node.value else {
-                    let fix = "write text of at least 16 bytes";
-                    return Err(Error::config(path, fix).at_line(node.line));
+                    let message = "must be text of at least 16 bytes";
+                    return Err(Error::config(path, message).at_line(node.line));
                 };
                 self.lines.push((path, node.line));
                 keys.push(key);
@@ -91,14 +91,13 @@ impl Reader {
         }
         if let Some(entry) = table.get("peers") {
             let Value::List(nodes) = &entry.node.value else {
-                return Err(self.kind(entry, PATH, r#"a list such as ["10.0.0.1", "10.0.0.2"]"#));
+                return Err(self.wrong(entry, PATH, r#"a list such as ["10.0.0.1", "10.0.0.2"]"#));
             };
-            // Too many are told by the check of the values; there is no need to read them all.
+            // `ClusterConfig::check` reports too many peers, so it is enough to read one too many.
             for (i, node) in nodes.iter().take(MAX_PEERS + 1).enumerate() {
                 let path = format!("{PATH}.peers[{i}]");
                 let Value::Text(peer) = &node.value else {
-                    let message =
-                        format!(r#"{} is not possible here; write "host:port""#, node.value);
+                    let message = format!(r#"must be "host:port" or "host", got {}"#, node.value);
                     return Err(Error::config(path, message).at_line(node.line));
                 };
                 self.lines.push((path, node.line));
@@ -124,20 +123,20 @@ impl Reader {
         table: &ConfigTable<'_>,
     ) -> Result<ClusterConfig> {
         if let Some(entry) = table.get("period") {
-            cluster = cluster.period(self.duration(entry, r#"a duration like "100ms""#)?);
+            cluster = cluster.period(self.duration(entry, r#"a duration such as "100ms""#)?);
         }
         if let Some(entry) = table.get("reports") {
             cluster = cluster.reports(match &entry.node.value {
                 Value::Text(text) if text == "eager" => Reports::Eager,
                 Value::Text(text) if text == "periodic" => Reports::Periodic,
-                _ => return Err(self.kind(entry, PATH, r#""eager" or "periodic""#)),
+                _ => return Err(self.wrong(entry, PATH, r#""eager" or "periodic""#)),
             });
         }
         if let Some(entry) = table.get("tolerance")
             && !matches!(&entry.node.value, Value::Text(text) if text == "auto")
         {
-            let fix = r#""auto", or a duration like "50ms""#;
-            cluster = cluster.tolerance(self.duration(entry, fix)?);
+            let expected = r#""auto", or a duration such as "50ms""#;
+            cluster = cluster.tolerance(self.duration(entry, expected)?);
         }
         if let Some(entry) = table.get("pacing") {
             cluster = cluster.pacing(self.bool(entry, PATH)?);
@@ -146,38 +145,38 @@ impl Reader {
             cluster = cluster.busy(self.bool(entry, PATH)?);
         }
         if let Some(entry) = table.get("retention") {
-            cluster = cluster.retention(self.duration(entry, r#"a duration like "15s""#)?);
+            cluster = cluster.retention(self.duration(entry, r#"a duration such as "15s""#)?);
         }
         if let Some(entry) = table.get("retention_bytes") {
-            let fix = r#"bytes like "16 MB""#;
+            let expected = r#"a number of bytes, or text such as "16 MB""#;
             cluster = cluster.retention_bytes(match &entry.node.value {
                 Value::Text(text) if is_number(text) => {
-                    let right = r#"a number of bytes, or text like "16 MB""#;
-                    return Err(self.fault(entry, &number_as_text(text, right)));
+                    return Err(self.fault(entry, &number_as_text(text, expected)));
                 }
                 Value::Text(text) => bytes(text).ok_or_else(|| {
-                    self.fault(entry, &format!("{} is not a size; write {fix}", quoted(text)))
+                    self.fault(entry, &format!("must be {expected}, got {}", quoted(text)))
                 })?,
-                _ => self.whole(entry, fix)? as usize,
+                _ => self.whole(entry, expected)? as usize,
             });
         }
         Ok(cluster)
     }
 
-    fn duration(&self, entry: &Entry, fix: &str) -> Result<Duration> {
+    fn duration(&self, entry: &Entry, expected: &str) -> Result<Duration> {
         let Value::Text(text) = &entry.node.value else {
-            return Err(self.kind(entry, PATH, fix));
+            return Err(self.wrong(entry, PATH, expected));
         };
-        parse_duration(text)
-            .map_err(|what| self.fault(entry, &format!("{}: {what}; write {fix}", quoted(text))))
+        parse_duration(text).map_err(|reason| {
+            self.fault(entry, &format!("must be {expected}, got {}: {reason}", quoted(text)))
+        })
     }
 
-    fn whole(&self, entry: &Entry, fix: &str) -> Result<u32> {
+    fn whole(&self, entry: &Entry, expected: &str) -> Result<u32> {
         match entry.node.value {
             Value::Number(n) if n.fract() == 0.0 && (0.0..=u32::MAX.into()).contains(&n) => {
                 Ok(n as u32)
             }
-            _ => Err(self.kind(entry, PATH, fix)),
+            _ => Err(self.wrong(entry, PATH, expected)),
         }
     }
 
@@ -187,10 +186,10 @@ impl Reader {
     }
 }
 
-/// Bytes with a unit.
+/// Parses a number of bytes that has a unit.
 fn bytes(text: &str) -> Option<usize> {
     match Size::parse(text).ok()? {
-        // What does not fit is too many in any case.
+        // More than usize can hold is above the maximum, which a later check reports.
         Size::Bytes(bytes) => Some(usize::try_from(bytes).unwrap_or(usize::MAX)),
         Size::Tags(_) => None,
     }

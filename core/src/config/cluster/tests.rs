@@ -1,4 +1,4 @@
-//! What the vectors cannot look at: the values that were read, secrets that stay hidden, defaults.
+//! Tests of what the vectors do not cover: the values that were read, hidden secrets, defaults.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn address(text: &str) -> SocketAddr {
 }
 
 #[test]
-fn a_name_is_enough() {
+fn a_cluster_with_only_a_name_uses_the_defaults() {
     let cluster = read("");
     assert_eq!(cluster, web());
     assert_eq!(cluster.listen_address(), address("127.0.0.1:7373"));
@@ -43,7 +43,7 @@ fn a_name_is_enough() {
 }
 
 #[test]
-fn every_key_is_read() {
+fn every_key_of_a_cluster_is_read() {
     let cluster = read(
         r#"secret = "0123456789abcdef"
            packet_keys = ["first key: 16 bytes", "second key: 16 bytes"]
@@ -87,7 +87,7 @@ fn every_key_is_read() {
 }
 
 #[test]
-fn multicast_is_read() {
+fn keys_of_multicast_are_read() {
     let cluster = read(
         r#"without_secret = true
            listen = "0.0.0.0:7373"
@@ -103,21 +103,21 @@ fn multicast_is_read() {
 }
 
 #[test]
-fn a_secret_opens_the_door() {
+fn a_cluster_with_a_secret_listens_on_all_addresses() {
     let cluster = read(&format!("secret = {SECRET:?}"));
     assert_eq!(cluster.listen_address(), address("0.0.0.0:7373"));
     assert!(!cluster.is_loopback_only());
     let cluster = read("secret = { file = \"nowhere\" }");
     assert_eq!(cluster.listen_address(), address("0.0.0.0:7373"));
-    assert_eq!(cluster.secret_bytes(), None, "not before it is loaded");
-    // To mean it is not yet to listen.
+    assert_eq!(cluster.secret_bytes(), None, "the file was not read yet");
+    // `without_secret` allows other addresses, but does not change the default.
     let cluster = read("without_secret = true");
     assert_eq!(cluster.listen_address(), address("127.0.0.1:7373"));
 }
 
-/// The places where a secret could come to light: errors about it, about others, and `Debug`.
+/// Checks errors about secrets, errors about other keys, and `Debug`.
 #[test]
-fn no_secret_is_shown() {
+fn errors_and_debug_output_do_not_show_secrets() {
     let short = &SECRET[..15];
     for toml in [
         format!("secret = {short:?}"),
@@ -145,7 +145,7 @@ fn no_secret_is_shown() {
     config.set_cluster(cluster);
     let text =
         format!("{config:?} {:?}", Throttle::builder().cluster(config.cluster.clone().unwrap()));
-    // As bytes, h is 104.
+    // 104 is the byte `h`, as `Debug` of a byte slice would show it.
     assert!(
         text.contains("hidden") && !text.contains("hunter2") && !text.contains("104"),
         "{text}"
@@ -153,7 +153,7 @@ fn no_secret_is_shown() {
 }
 
 #[test]
-fn errors_spell_keys_as_the_user_does() {
+fn errors_spell_keys_in_the_language_of_the_user() {
     let table = |key: &str, value: Value| {
         let name = Entry::new("name", Value::Text("web".into()));
         let cluster = Value::Table(vec![name, Entry::new(key, value)]);
@@ -168,7 +168,7 @@ fn errors_spell_keys_as_the_user_does() {
 }
 
 #[test]
-fn a_builder_is_checked_too() {
+fn building_a_throttle_checks_the_cluster() {
     for (cluster, field) in [
         (ClusterConfig::new(""), "cluster.name"),
         (web().secret("short"), "cluster.secret"),
@@ -194,9 +194,9 @@ fn a_builder_is_checked_too() {
     assert_eq!(fails(many).field(), Some("cluster.peers"));
 }
 
-/// The fingerprints of a smaller table cannot be told to others.
+/// A smaller table does not store enough bits of the fingerprints to report them.
 #[test]
-fn a_cluster_needs_lines() {
+fn a_table_with_a_cluster_has_the_lines_of_a_shared_table() {
     let small = TableConfig::private().tags(1);
     let lines = |builder: crate::Builder| {
         let builder = builder.rule(Rule::per_second(1)).clock(ManualClock::new());
@@ -211,9 +211,9 @@ fn a_cluster_needs_lines() {
     assert_eq!(lines(Config::from_toml(config).unwrap().into()), MIN_SHARED_LINES);
 }
 
-/// The page's examples, which the tests of the documentation cannot open.
+/// These examples name peers and files that the tests of the documentation do not have.
 #[test]
-fn the_examples_of_the_page_are_right() {
+fn cluster_examples_of_the_documentation_are_valid() {
     let page = include_str!("../../../../docs/configuration.md");
     let blocks: Vec<&str> = page.split("```toml cluster\n").skip(1).collect();
     assert!(!blocks.is_empty());
@@ -227,7 +227,7 @@ fn the_examples_of_the_page_are_right() {
 mod files {
     use super::*;
 
-    /// A file of the system's own folder for such things, removed at the end.
+    /// A temporary file, which is removed when the value is dropped.
     struct File(std::path::PathBuf);
 
     impl File {
@@ -253,7 +253,7 @@ mod files {
     }
 
     #[test]
-    fn a_newline_at_the_end_does_not_count() {
+    fn load_removes_one_newline_at_the_end_of_the_file() {
         let secret = SECRET.as_bytes();
         for (i, end) in ["", "\n", "\r\n"].into_iter().enumerate() {
             let text = [secret, end.as_bytes()].concat();
@@ -264,7 +264,7 @@ mod files {
     }
 
     #[test]
-    fn a_file_has_a_secret_of_the_right_length() {
+    fn load_fails_if_the_secret_is_too_short_or_too_long() {
         for (name, length) in [("empty", 0), ("short", 15), ("long", 4097), ("huge", 100_000)] {
             let text = [&vec![b'h'; length][..], b"\n"].concat();
             let error = loaded(name, &text).unwrap_err();
@@ -275,7 +275,7 @@ mod files {
     }
 
     #[test]
-    fn it_is_read_when_the_throttle_is_built() {
+    fn building_a_throttle_reads_the_secret_file() {
         let file = File::new("built", b"0123456789abcdef");
         let clock = ManualClock::new();
         let build = |path: &std::path::Path| {

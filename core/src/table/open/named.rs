@@ -34,8 +34,9 @@ pub(super) fn named(name: &str, options: OpenOptions<'_>) -> Result<Opened> {
 /// The error for a named table that has another fingerprint key than this cluster.
 pub(crate) fn other_key(name: &str, config: &TableConfig) -> Error {
     let message = format!(
-        "the table {name:?} has another fingerprint key: it was made without this cluster, or with \
-         another secret; give another name, or remove it with `{}`",
+        "must have the fingerprint key of this cluster, but {name:?} has another fingerprint key, \
+         because it was created without this cluster or with another secret; use another name, or \
+         remove it with `{}`",
         config.remove_command(name)
     );
     Error::config("table", message)
@@ -72,8 +73,8 @@ fn with_our_key(name: &str, options: OpenOptions<'_>) -> Result<Option<Opened>> 
             let mut warnings = Vec::new();
             if config.size.is_some() && region.geometry() != shape {
                 warnings.push(format!(
-                    "the table {name:?} is there already, with room for {} tags and not for \
-                     {} as asked; `dthrottle table resize {name} SIZE` changes that",
+                    "the table {name:?} exists with room for {} tags instead of {}; \
+                     `dthrottle table resize {name} SIZE` changes its size",
                     region.geometry().tags(),
                     shape.tags()
                 ));
@@ -93,8 +94,7 @@ fn with_our_key(name: &str, options: OpenOptions<'_>) -> Result<Option<Opened>> 
         Err(OpenError::Unavailable(why)) => {
             let mut opened = anonymous(options)?;
             opened.warnings.push(format!(
-                "the table {name:?} is shared only with forked children, not by its name: \
-                 {why}"
+                "the table {name:?} is shared only with forked children and not by name: {why}"
             ));
             Ok(Some(opened))
         }
@@ -102,5 +102,5 @@ fn with_our_key(name: &str, options: OpenOptions<'_>) -> Result<Option<Opened>> 
 }
 
 pub(super) fn no_lock(cause: &std::io::Error) -> Error {
-    Error::config("table", format!("cannot lock the table's file: {cause}"))
+    Error::config("table", format!("must have a file that can be locked: {cause}"))
 }

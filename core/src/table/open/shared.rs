@@ -32,7 +32,7 @@ pub(super) fn anonymous(options: OpenOptions<'_>) -> Result<Opened> {
     }
     let map = Map::anonymous(geometry.bytes()).ok();
     let Some(table) = map.and_then(|map| Table::in_memory(map, geometry)) else {
-        return fall_back(options, "the system gave no shared memory");
+        return fall_back(options, "shared memory is not available");
     };
     let mut opened = options.opened_with(table);
     opened.rule_users = RuleUsers::Unknown;
@@ -49,12 +49,13 @@ pub(super) fn anonymous(options: OpenOptions<'_>) -> Result<Opened> {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn named(_: &str, options: OpenOptions<'_>) -> Result<Opened> {
     let mut opened = anonymous(options)?;
-    opened.warnings.push("named tables need Linux; this one has no name".into());
+    let warning = "named tables need Linux, so the table is shared only with forked children";
+    opened.warnings.push(warning.into());
     Ok(opened)
 }
 
 pub(super) fn fall_back(options: OpenOptions<'_>, why: &str) -> Result<Opened> {
     let mut opened = private(options)?;
-    opened.warnings.push(format!("{why}: this process counts for itself"));
+    opened.warnings.push(format!("{why}, so this process does not share its counts"));
     Ok(opened)
 }

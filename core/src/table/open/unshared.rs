@@ -23,6 +23,7 @@ pub(super) fn named(_: &str, options: OpenOptions<'_>) -> Result<Opened> {
         false => "the feature `shared` of the crate dthrottle",
     };
     let mut opened = private(options)?;
-    opened.warnings.push(format!("named tables need {why}; this one belongs to its process"));
+    let warning = format!("named tables need {why}, so this process does not share its counts");
+    opened.warnings.push(warning);
     Ok(opened)
 }
