@@ -14,7 +14,7 @@
 /*
  * A long timeout, because a loaded machine answers late. Only tests of the timeout use a short one.
  */
-static const dthrottle_client_options_t PATIENT = {
+static const dthrottle_client_options_t LONG_TIMEOUT = {
     sizeof(dthrottle_client_options_t), UINT64_C(30000000000), 1000000, 20000000, NULL, 0};
 
 static dthrottle_client_t *client_of(const char *address, const dthrottle_client_options_t *options)
@@ -41,7 +41,7 @@ static dthrottle_client_counts_t counts_of(const dthrottle_client_t *client)
 
 static void a_client_allows_the_burst_and_then_refuses(const char *address)
 {
-    dthrottle_client_t *client = client_of(address, &PATIENT);
+    dthrottle_client_t *client = client_of(address, &LONG_TIMEOUT);
     check_about = address;
     for (int i = 0; i < 10; i++)
         EQUAL(allow(client, address), 1);
@@ -137,7 +137,7 @@ static void tags_that_look_like_another_protocol_are_checked(void)
     static const char *const tags[] = {"\x16\x03\x01", "GET / HTTP/1.1\r", "GET / HTTP/1.1"};
     for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++) {
         for (int n = 0; n < 11; n++) {
-            dthrottle_client_t *client = client_of(daemon_.tcp, &PATIENT);
+            dthrottle_client_t *client = client_of(daemon_.tcp, &LONG_TIMEOUT);
             EQUAL(allow(client, tags[i]), n < 10);
             EQUAL(counts_of(client).failed_open, 0);
             dthrottle_client_close(client);
@@ -149,7 +149,7 @@ static void refund_and_reset_over_tcp_need_the_token(void)
 {
     static const char *const wrong[] = {NULL, "another-horse-battery"};
     dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
-    dthrottle_client_options_t options = PATIENT;
+    dthrottle_client_options_t options = LONG_TIMEOUT;
     dthrottle_client_t *client;
     dthrottle_check_options_t check = DTHROTTLE_CHECK_OPTIONS_INIT;
     char error[256];
@@ -188,14 +188,14 @@ static void a_connection_closed_while_idle_is_reopened(void)
 {
     enum { OTHERS = 64 };
     static dthrottle_client_t *others[OTHERS];
-    dthrottle_client_options_t options = PATIENT;
+    dthrottle_client_options_t options = LONG_TIMEOUT;
     options.backoff_ns = options.max_backoff_ns = UINT64_C(60000000000);
     dthrottle_client_t *client = client_of(daemon_.tcp, &options);
 
     for (int i = 0; i < 11; i++)
         EQUAL(allow(client, "idle"), i < 10);
     for (int i = 0; i < OTHERS; i++) {
-        others[i] = client_of(daemon_.tcp, &PATIENT);
+        others[i] = client_of(daemon_.tcp, &LONG_TIMEOUT);
         EQUAL(allow(others[i], "idle"), 0);
     }
     EQUAL(allow(client, "idle"), 0);
@@ -270,7 +270,7 @@ static void threads_and_children_get_their_own_answers(dthrottle_client_t *clien
 static void a_client_fails_open_until_the_daemon_restarts(void)
 {
     dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
-    dthrottle_client_t *client = client_of(daemon_.socket, &PATIENT);
+    dthrottle_client_t *client = client_of(daemon_.socket, &LONG_TIMEOUT);
 
     while (allow(client, "killed"))
         MUST(counts_of(client).failed_open == 0);
@@ -368,7 +368,7 @@ static void an_answer_of_another_protocol_fails_open(void)
     dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
     snprintf(path, sizeof path, "%s/other", daemon_.folder);
     int listener = listen_at(path);
-    dthrottle_client_t *client = client_of(path, &PATIENT);
+    dthrottle_client_t *client = client_of(path, &LONG_TIMEOUT);
     pthread_t other;
     void *connection;
 
@@ -382,7 +382,7 @@ static void an_answer_of_another_protocol_fails_open(void)
     dthrottle_client_close(client);
 
     /* A new client, which is not in a pause after a failure. */
-    client = client_of(path, &PATIENT);
+    client = client_of(path, &LONG_TIMEOUT);
     MUST(pthread_create(&other, NULL, speak_http, &listener) == 0);
     EQUAL(allow(client, "x"), 1);
     counts = counts_of(client);
@@ -400,7 +400,7 @@ int main(int argc, char **argv)
                          "rules = [{ rate = \"5 per day\", name = \"the rule\" }]\n");
     a_client_allows_the_burst_and_then_refuses(daemon_.socket);
     a_client_allows_the_burst_and_then_refuses(daemon_.tcp);
-    dthrottle_client_t *client = client_of(daemon_.socket, &PATIENT);
+    dthrottle_client_t *client = client_of(daemon_.socket, &LONG_TIMEOUT);
     allow_many_returns_the_result_of_each_tag(client);
     check_and_peek_return_full_decisions(client);
     tags_with_special_bytes_are_checked(client);

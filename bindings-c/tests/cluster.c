@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define BURST 100000
-#define ROOM 64
+#define CAPACITY 64
 
 static int ports[2];
 
@@ -81,10 +81,10 @@ static int received(const dthrottle_t *throttle)
 /* Returns the number of the first event of a kind, or 0. */
 static uint64_t event_of(const dthrottle_t *throttle, const char *kind)
 {
-    dthrottle_event_t events[ROOM];
+    dthrottle_event_t events[CAPACITY];
     size_t count;
     events[0].size = sizeof events[0];
-    MUST(dthrottle_events(throttle, 0, events, ROOM, &count) == DTHROTTLE_OK);
+    MUST(dthrottle_events(throttle, 0, events, CAPACITY, &count) == DTHROTTLE_OK);
     for (size_t i = 0; i < count; i++)
         if (strcmp(events[i].kind, kind) == 0)
             return events[i].number;
@@ -138,11 +138,11 @@ static void statistics_describe_both_nodes(const dthrottle_t *one, const dthrott
 
 static void events_are_the_same_one_by_one_and_all_at_once(const dthrottle_t *one, uint64_t peer)
 {
-    dthrottle_event_t events[ROOM];
+    dthrottle_event_t events[CAPACITY];
     size_t count, alone;
     events[0].size = sizeof events[0];
-    OK(dthrottle_events(one, 0, events, ROOM, &count));
-    MUST(count > 0 && count < ROOM);
+    OK(dthrottle_events(one, 0, events, CAPACITY, &count));
+    MUST(count > 0 && count < CAPACITY);
     uint64_t after = 0;
     for (size_t i = 0; i < count; i++) {
         dthrottle_event_t event = DTHROTTLE_EVENT_INIT;
@@ -323,7 +323,7 @@ static void the_exchange_moves_between_parent_and_child(void)
     if (child == 0) {
         while (getppid() == parent) {
             hit(domain, "child");
-            nap();
+            sleep_briefly();
         }
         _exit(1);
     }

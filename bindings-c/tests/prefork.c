@@ -21,8 +21,8 @@
 static volatile struct {
     int opened, go, retired;
     int passed[CHILDREN];
-    int turn[CHILDREN];
-} *seen;
+    int runs_exchange[CHILDREN];
+} *shared;
 
 static char folder[] = "/tmp/dthrottle-prefork-XXXXXX";
 static char secret[64];
@@ -151,14 +151,14 @@ static void child(int number, const dthrottle_config_t *config)
     }
     CHECK(dthrottle_warning(throttle, 0) == NULL);
     dthrottle_domain_t *domain = domain_of(throttle, NULL);
-    __sync_fetch_and_add(&seen->opened, 1);
-    while (!seen->go)
-        nap();
+    __sync_fetch_and_add(&shared->opened, 1);
+    while (!shared->go)
+        sleep_briefly();
     for (int i = 0; i < BURST; i++)
-        seen->passed[number] += dthrottle_allow(domain, "t", 1, 1) == 1;
-    for (int has_stopped = 0;; nap()) {
-        seen->turn[number] = is_exchanger(throttle);
-        if (seen->retired == number + 1 && !has_stopped) {
+        shared->passed[number] += dthrottle_allow(domain, "t", 1, 1) == 1;
+    for (int has_stopped = 0;; sleep_briefly()) {
+        shared->runs_exchange[number] = is_exchanger(throttle);
+        if (shared->retired == number + 1 && !has_stopped) {
             has_stopped = 1;
             OK(dthrottle_stop(throttle));
             /* The child still checks, and must not start the exchange again. */
@@ -178,7 +178,7 @@ static int exchanging_child(void)
 {
     int found = -1, count = 0;
     for (int i = 0; i < CHILDREN; i++) {
-        if (seen->turn[i]) {
+        if (shared->runs_exchange[i]) {
             found = i;
             count++;
         }
@@ -215,20 +215,20 @@ static void one_child_at_a_time_runs_the_exchange(void)
             child(i, config);
     }
     EQUAL(other_threads(), 0);
-    UNTIL(seen->opened == CHILDREN);
+    UNTIL(shared->opened == CHILDREN);
     EQUAL(files_in_folder(), 2);
-    seen->go = 1;
+    shared->go = 1;
     UNTIL(exchanging_child() >= 0);
     int first = exchanging_child();
-    UNTIL(seen->passed[0] + seen->passed[1] + seen->passed[2] + seen->passed[3] >= BURST);
+    UNTIL(shared->passed[0] + shared->passed[1] + shared->passed[2] + shared->passed[3] >= BURST);
 
     /* Another child continues the exchange if its child stops it or is killed. */
-    seen->retired = first + 1;
+    shared->retired = first + 1;
     UNTIL(is_another(first));
     int second = exchanging_child();
     MUST(kill(children[second], SIGKILL) == 0);
     MUST(waitpid(children[second], &status, 0) == children[second] && WIFSIGNALED(status));
-    seen->turn[second] = 0;
+    shared->runs_exchange[second] = 0;
     UNTIL(is_another(second));
     CHECK(exchanging_child() != first);
 
@@ -241,7 +241,7 @@ static void one_child_at_a_time_runs_the_exchange(void)
     }
     int passed = 0;
     for (int i = 0; i < CHILDREN; i++)
-        passed += seen->passed[i];
+        passed += shared->passed[i];
     EQUAL(passed, BURST);
     EQUAL(other_threads(), 0);
     dthrottle_config_free(config);
@@ -249,10 +249,10 @@ static void one_child_at_a_time_runs_the_exchange(void)
 
 int main(void)
 {
-    void *memory = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+    void *memory = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                         -1, 0);
     MUST(memory != MAP_FAILED);
-    seen = memory;
+    shared = memory;
     MUST(mkdtemp(folder) != NULL && chmod(folder, 0777) == 0);
     snprintf(secret, sizeof secret, "%s/secret", folder);
     a_configuration_is_checked_before_the_fork();
@@ -266,6 +266,6 @@ int main(void)
     CHECK(remove(path) == 0);
     CHECK(remove(secret) == 0);
     CHECK(rmdir(folder) == 0);
-    munmap(memory, sizeof *seen);
+    munmap(memory, sizeof *shared);
     return check_report("prefork");
 }

@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_S 120
+#define TIMEOUT_S 120
 
-static inline void nap(void)
+static inline void sleep_briefly(void)
 {
     const struct timespec time = {0, 10000000};
     nanosleep(&time, NULL);
@@ -20,10 +20,10 @@ static inline void nap(void)
 
 #define UNTIL(condition) \
     do { \
-        const time_t until_end = time(NULL) + PATIENCE_S; \
+        const time_t until_end = time(NULL) + TIMEOUT_S; \
         int until_done; \
         while (!(until_done = (condition)) && time(NULL) < until_end) \
-            nap(); \
+            sleep_briefly(); \
         check_about = #condition; \
         MUST(until_done); \
     } while (0)
