@@ -12,9 +12,9 @@ export interface RuleOptions {
   // xtask: rule
   /** Units per time: `'100/s'`, `'5 per 2 minutes'`, or a number per second. */
   rate: string | number;
-  /** The size of the bucket, in units or as a duration such as `'10s'`; by default the rate's count. */
+  /** The size of the bucket, in units or as a duration such as `'10s'`. Default: the count of the rate. */
   burst?: string | number | undefined;
-  /** Whether refused checks are charged too. */
+  /** Whether refused checks are charged, too. */
   chargeRefused?: boolean | undefined;
   // xtask: end
 }
@@ -22,7 +22,7 @@ export interface RuleOptions {
 /** A rule in a list of them. */
 export interface NamedRuleOptions extends RuleOptions {
   // xtask: rule in a list
-  /** Unique in its domain; by default `rule1`, `rule2`, ... */
+  /** The name, unique in its domain. Default: `rule1`, `rule2`, ... */
   name?: string | undefined;
   // xtask: end
 }
@@ -32,7 +32,7 @@ export interface DomainOptions extends Partial<RuleOptions> {
   // xtask: domain
   /** A list of rules, instead of `rate`. */
   rules?: readonly NamedRuleOptions[] | undefined;
-  /** Whether refusals are only counted. */
+  /** Whether refusals and delays are only counted, and every check is allowed at once. */
   dryRun?: boolean | undefined;
   // xtask: end
 }
@@ -49,17 +49,20 @@ export interface OpenOptions {
 /** The memory that holds the buckets. See docs/table.md. */
 export interface TableOptions {
   // xtask: table
-  /** Every process of this user that gives the same name shares the table. */
+  /** The name. All processes of this user with the same name share the table. */
   name?: string | undefined;
-  /** Room for so many tags, or bytes such as `'64 MB'`; by default for a million tags. */
+  /** The size, as a number of tags or in bytes such as `'64 MB'`. Default: a million tags. */
   size?: number | string | undefined;
-  /** The group, by name or number, whose members may all use the named table. */
+  /** The group, by name or number, whose members may use the named table. */
   group?: string | number | undefined;
-  /** The directory for the named table's file; docs/table.md describes the default. */
+  /** The directory of the file of the named table. docs/table.md describes the default. */
   dir?: string | undefined;
-  /** Whether nobody chose the name: a table of another cluster is then left alone, and `name-2` taken. */
+  /**
+   * Whether the name is only a default: if a table of that name belongs to another cluster, a name
+   * such as `name-2` is used.
+   */
   defaultName?: boolean | undefined;
-  /** Whether the table is of this process alone. */
+  /** Whether only this process uses the table. */
   private?: boolean | undefined;
   // xtask: end
 }
@@ -67,39 +70,48 @@ export interface TableOptions {
 /** The cluster that a node belongs to. See docs/configuration.md. */
 export interface ClusterOptions {
   // xtask: cluster
-  /** Nodes with the same name and secret are one cluster. */
+  /** The name. Nodes with the same name and secret are one cluster. */
   name: string;
-  /** At least 16 bytes, or the file that has it; without one the cluster stays on this machine. */
+  /**
+   * The secret, of at least 16 bytes, or the file that contains it. Without a secret the cluster
+   * stays on this machine.
+   */
   secret?: string | { file: string } | undefined;
-  /** At most four: all are accepted, the first is used. By default one derived from the secret. */
+  /**
+   * At most four keys for datagrams. All are accepted, and the first seals. Default: a key derived
+   * from the secret.
+   */
   packetKeys?: readonly string[] | undefined;
-  /** Whether addresses beyond this machine may be used without a secret. */
+  /** Whether a cluster without a secret may use other machines. */
   withoutSecret?: boolean | undefined;
-  /** Address and port of this node; by default `'0.0.0.0:7373'`, or `'127.0.0.1:7373'` without a secret. */
+  /** The address and port of this node. Default: `'0.0.0.0:7373'`, or `'127.0.0.1:7373'` without a secret. */
   listen?: string | undefined;
-  /** Address and port that peers shall use, if it is another; port 0 is that of `listen`. */
+  /** The address and port for peers, if they differ from `listen`. Port 0 is the port of `listen`. */
   advertise?: string | undefined;
-  /** `'host:port'` or `'host'`, by name or address. */
+  /** Peers as `'host:port'` or `'host'`, by name or address. */
   peers?: readonly string[] | undefined;
-  /** Group and port where peers are found and reports go, instead of `peers`. */
+  /** The multicast group and port, instead of `peers`. */
   multicast?: string | undefined;
   /** The network interface for multicast, by name or address. */
   interface?: string | undefined;
-  /** 1 by default: the local network. */
+  /** The multicast TTL. Default: 1, which stays on the local network. */
   multicastTtl?: number | undefined;
-  /** How often a rule is reported; by default `'100ms'`. */
+  /** The longest time between two reports of a rule. Default: `'100ms'`. */
   period?: string | undefined;
-  /** `'eager'` (default) also reports early where it matters; `'periodic'` exactly once a period. */
+  /**
+   * `'eager'` also reports when a bucket runs low, `'periodic'` exactly once per period. Default:
+   * `'eager'`.
+   */
   reports?: 'eager' | 'periodic' | undefined;
-  /** `'auto'`, or a duration: how late reports may come without a wrong refusal. */
+  /** How late a report may arrive before a conforming client can be refused: a duration, or `'auto'`. */
   tolerance?: string | undefined;
-  /** Whether the nodes get equal shares of a tag that is over its limit. */
+  /** Whether the nodes admit equal shares of a tag over its limit. */
   pacing?: boolean | undefined;
-  /** Whether nodes tell each other of busy answers of services that they call: docs/busy.md. */
+  /** Whether nodes report busy responses to each other; see docs/busy.md. */
   busy?: boolean | undefined;
-  /** How long reports are kept for peers that missed them; by default `'15s'`. */
+  /** How long reports are kept for peers that missed them. Default: `'15s'`. */
   retention?: string | undefined;
-  /** How much of them at most; by default `'16 MB'`. */
+  /** The most bytes of such reports. Default: `'16 MB'`. */
   retentionBytes?: number | string | undefined;
   // xtask: end
 }
@@ -123,7 +135,7 @@ export interface ThrottleOptions extends DomainOptions, OpenOptions {
   domains?: Readonly<Record<string, DomainOptions>> | undefined;
   /** The table, or its name. */
   table?: string | TableOptions | undefined;
-  /** The cluster that this node belongs to. */
+  /** The cluster of this node. */
   cluster?: ClusterOptions | undefined;
   // xtask: end
 }
@@ -360,29 +372,29 @@ export class Throttle extends Domain {
 /** The configuration of a busy throttle. */
 export interface BusyOptions extends OpenOptions {
   // xtask: busy
-  /** By which arithmetic limits fall and recover: docs/busy.md. */
+  /** How limits fall and recover; see docs/busy.md. */
   mode?: 'live' | 'document' | undefined;
-  /** The least that a limit falls to, in requests a second. */
+  /** The lowest limit, in requests per second. */
   floor?: number | undefined;
-  /** The longest pause that a service can ask for, such as `'1h'`. */
+  /** The longest pause that a service can request, such as `'1h'`. */
   maxPause?: string | undefined;
-  /** Live: what a cut leaves of the rate. */
+  /** Live: the share of the rate that remains after a cut. */
   cut?: number | undefined;
-  /** Live: up to which share of the last good rate the limit comes back quickly. */
+  /** Live: the share of the last good rate up to which the limit recovers quickly. */
   near?: number | undefined;
-  /** Live: by which share of it the limit then goes up in a second. */
+  /** Live: the share of the last good rate by which the limit then grows each second. */
   step?: number | undefined;
-  /** Live: for how long, such as `'5s'`. */
+  /** Live: how long the limit grows by `step`, such as `'5s'`. */
   patience?: string | undefined;
-  /** Live: what the limit multiplies by in a second where it is quick. */
+  /** Live: the factor by which the limit grows each second during fast recovery. */
   growth?: number | undefined;
-  /** Document: each second, so many times the limit comes back to it. */
+  /** Document: the limit recovers by this multiple of itself each second. */
   recoverRate?: number | undefined;
-  /** Document: each second, so many requests come back to the limit. */
+  /** Document: the limit recovers by this number of requests each second. */
   recoverValue?: number | undefined;
-  /** Where services are remembered: with a name, by all processes that give it. */
+  /** The table of the services. All processes with the same name share it. */
   table?: string | TableOptions | undefined;
-  /** The cluster whose nodes tell each other: a busy answer that one is given slows all. */
+  /** The cluster. A busy response to one node slows all its nodes. */
   cluster?: ClusterOptions | undefined;
   // xtask: end
 }

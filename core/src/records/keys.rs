@@ -1,22 +1,22 @@
-//! The keys of a configuration: what the readers know, and what `xtask records` describes in the
-//! types of Python and JavaScript. What a key does is in `core/src/config/`.
+//! The keys of a configuration, for the readers in `core/src/config/`, and for the types in Python
+//! and JavaScript that `xtask records` generates.
 
 /// A key of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// As it is in TOML and Python.
+    /// The name in TOML and Python.
     pub name: &'static str,
-    /// What it takes.
+    /// The kind of its value.
     pub kind: KeyKind,
-    /// Whether it must be given.
+    /// Whether the key is required.
     pub is_required: bool,
-    /// The lines of its description.
+    /// The lines of its doc comment.
     pub docs: &'static [&'static str],
 }
 
-/// What a key takes.
+/// The kind of the value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the readers in core/src/config say what each is")]
+#[expect(missing_docs, reason = "the readers in core/src/config define each")]
 pub enum KeyKind {
     Bool,
     Burst,
@@ -58,125 +58,127 @@ macro_rules! lists {
         }),*];
 
         $(#[$about])+
-        #[allow(dead_code, reason = "some tables are read with a cargo feature only")]
+        #[allow(dead_code, reason = "some tables are read only with a cargo feature")]
         pub(crate) const $names: &[&str] = &[$(stringify!($key)),*];
     )*};
 }
 
 lists! {
-    /// A domain with one rule, or that rule in a list.
+    /// Keys of a rule, in a list or in a domain with one rule.
     SHORT, SHORT_NAMES {
         /// Units per time: `"100/s"`, `"5 per 2 minutes"`, or a number per second.
         rate: Rate required,
-        /// The size of the bucket, in units or as a duration such as `"10s"`; by default the rate's
-        /// count.
+        /// The size of the bucket, in units or as a duration such as `"10s"`. Default: the count of
+        /// the rate.
         burst: Burst,
-        /// Whether refused checks are charged too.
+        /// Whether refused checks are charged, too.
         charge_refused: Bool,
     }
-    /// A rule in a list, beside `SHORT`.
+    /// Further keys of a rule in a list.
     RULE, RULE_NAMES {
-        /// Unique in its domain; by default `rule1`, `rule2`, ...
+        /// The name, unique in its domain. Default: `rule1`, `rule2`, ...
         name: Text,
     }
-    /// A domain, beside `SHORT`.
+    /// Further keys of a domain.
     DOMAIN, DOMAIN_NAMES {
         /// A list of rules, instead of `rate`.
         rules: Rules,
-        /// Whether refusals are only counted.
+        /// Whether refusals and delays are only counted, and every check is allowed at once.
         dry_run: Bool,
     }
-    /// The whole configuration, beside `DOMAIN` and `SHORT`.
+    /// Further keys of the whole configuration.
     TOP, TOP_NAMES {
         /// The other domains, by name.
         domains: Domains,
         /// The table, or its name.
         table: Table,
-        /// The cluster that this node belongs to.
+        /// The cluster of this node.
         cluster: Cluster,
     }
-    /// A table.
+    /// Keys of a table.
     TABLE, TABLE_NAMES {
-        /// Every process of this user that gives the same name shares the table.
+        /// The name. All processes of this user with the same name share the table.
         name: Text,
-        /// Room for so many tags, or bytes such as `"64 MB"`; by default for a million tags.
+        /// The size, as a number of tags or in bytes such as `"64 MB"`. Default: a million tags.
         size: Size,
-        /// The group, by name or number, whose members may all use the named table.
+        /// The group, by name or number, whose members may use the named table.
         group: Group,
-        /// The directory for the named table's file; docs/table.md describes the default.
+        /// The directory of the file of the named table. docs/table.md describes the default.
         dir: Text,
-        /// Whether nobody chose the name: a table of another cluster is then left alone, and
-        /// `name-2` taken.
+        /// Whether the name is only a default: if a table of that name belongs to another cluster,
+        /// a name such as `name-2` is used.
         default_name: Bool,
-        /// Whether the table is of this process alone.
+        /// Whether only this process uses the table.
         private: Bool,
     }
-    /// A cluster.
+    /// Keys of a cluster.
     CLUSTER, CLUSTER_NAMES {
-        /// Nodes with the same name and secret are one cluster.
+        /// The name. Nodes with the same name and secret are one cluster.
         name: Text required,
-        /// At least 16 bytes, or the file that has it; without one the cluster stays on this
-        /// machine.
+        /// The secret, of at least 16 bytes, or the file that contains it. Without a secret the
+        /// cluster stays on this machine.
         secret: Secret,
-        /// At most four: all are accepted, the first is used. By default one derived from the
-        /// secret.
+        /// At most four keys for datagrams. All are accepted, and the first seals. Default: a key
+        /// derived from the secret.
         packet_keys: Texts,
-        /// Whether addresses beyond this machine may be used without a secret.
+        /// Whether a cluster without a secret may use other machines.
         without_secret: Bool,
-        /// Address and port of this node; by default `"0.0.0.0:7373"`, or `"127.0.0.1:7373"` without
-        /// a secret.
+        /// The address and port of this node. Default: `"0.0.0.0:7373"`, or `"127.0.0.1:7373"`
+        /// without a secret.
         listen: Text,
-        /// Address and port that peers shall use, if it is another; port 0 is that of `listen`.
+        /// The address and port for peers, if they differ from `listen`. Port 0 is the port of
+        /// `listen`.
         advertise: Text,
-        /// `"host:port"` or `"host"`, by name or address.
+        /// Peers as `"host:port"` or `"host"`, by name or address.
         peers: Texts,
-        /// Group and port where peers are found and reports go, instead of `peers`.
+        /// The multicast group and port, instead of `peers`.
         multicast: Text,
         /// The network interface for multicast, by name or address.
         interface: Text,
-        /// 1 by default: the local network.
+        /// The multicast TTL. Default: 1, which stays on the local network.
         multicast_ttl: Whole,
-        /// How often a rule is reported; by default `"100ms"`.
+        /// The longest time between two reports of a rule. Default: `"100ms"`.
         period: Text,
-        /// `"eager"` (default) also reports early where it matters; `"periodic"` exactly once a
-        /// period.
+        /// `"eager"` also reports when a bucket runs low, `"periodic"` exactly once per period.
+        /// Default: `"eager"`.
         reports: Reports,
-        /// `"auto"`, or a duration: how late reports may come without a wrong refusal.
+        /// How late a report may arrive before a conforming client can be refused: a duration, or
+        /// `"auto"`.
         tolerance: Text,
-        /// Whether the nodes get equal shares of a tag that is over its limit.
+        /// Whether the nodes admit equal shares of a tag over its limit.
         pacing: Bool,
-        /// Whether nodes tell each other of busy answers of services that they call: docs/busy.md.
+        /// Whether nodes report busy responses to each other; see docs/busy.md.
         busy: Bool,
-        /// How long reports are kept for peers that missed them; by default `"15s"`.
+        /// How long reports are kept for peers that missed them. Default: `"15s"`.
         retention: Text,
-        /// How much of them at most; by default `"16 MB"`.
+        /// The most bytes of such reports. Default: `"16 MB"`.
         retention_bytes: Size,
     }
-    /// A busy throttle.
+    /// Keys of a busy throttle.
     BUSY, BUSY_NAMES {
-        /// By which arithmetic limits fall and recover: docs/busy.md.
+        /// How limits fall and recover; see docs/busy.md.
         mode: Mode,
-        /// The least that a limit falls to, in requests a second.
+        /// The lowest limit, in requests per second.
         floor: Number,
-        /// The longest pause that a service can ask for, such as `"1h"`.
+        /// The longest pause that a service can request, such as `"1h"`.
         max_pause: Text,
-        /// Live: what a cut leaves of the rate.
+        /// Live: the share of the rate that remains after a cut.
         cut: Number,
-        /// Live: up to which share of the last good rate the limit comes back quickly.
+        /// Live: the share of the last good rate up to which the limit recovers quickly.
         near: Number,
-        /// Live: by which share of it the limit then goes up in a second.
+        /// Live: the share of the last good rate by which the limit then grows each second.
         step: Number,
-        /// Live: for how long, such as `"5s"`.
+        /// Live: how long the limit grows by `step`, such as `"5s"`.
         patience: Text,
-        /// Live: what the limit multiplies by in a second where it is quick.
+        /// Live: the factor by which the limit grows each second during fast recovery.
         growth: Number,
-        /// Document: each second, so many times the limit comes back to it.
+        /// Document: the limit recovers by this multiple of itself each second.
         recover_rate: Number,
-        /// Document: each second, so many requests come back to the limit.
+        /// Document: the limit recovers by this number of requests each second.
         recover_value: Number,
-        /// Where services are remembered: with a name, by all processes that give it.
+        /// The table of the services. All processes with the same name share it.
         table: Table,
-        /// The cluster whose nodes tell each other: a busy answer that one is given slows all.
+        /// The cluster. A busy response to one node slows all its nodes.
         cluster: Cluster,
     }
 }

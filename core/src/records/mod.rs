@@ -1,6 +1,5 @@
-//! Records: structs whose fields come from one list (`lists.rs`), so that every language has all of
-//! them. This module turns a list into the Rust struct, and knows what a field is. It uses nothing of
-//! the rest of the crate.
+//! Records: structs whose fields are defined once, in `lists.rs`, so that every language has all
+//! fields. This module defines the Rust structs and the kinds of fields.
 
 pub mod keys;
 mod lists;
@@ -18,38 +17,38 @@ use crate::{convert, limit::decision::UNLIMITED};
 /// A field of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// As Rust and Python have it.
+    /// The name in Rust and Python.
     pub name: &'static str,
-    /// What it holds.
+    /// The kind of its value.
     pub kind: FieldKind,
-    /// The lines of its description.
+    /// The lines of its doc comment.
     pub docs: &'static [&'static str],
 }
 
-/// The first paragraph of a description, as one line.
+/// Returns the first paragraph of a doc comment, as one line.
 pub fn summary(docs: &[&str]) -> String {
     let lines = docs.iter().map(|line| line.trim()).take_while(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// What a field holds.
+/// The kind of the value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
     /// True or false.
     Flag,
-    /// A number from 0 up.
+    /// A number.
     Count,
-    /// A number from 0 up, or `UNLIMITED`.
+    /// A number, or `UNLIMITED`.
     Units,
-    /// A number that may be negative, or the largest of all where there is no limit.
+    /// A number that may be negative. `i64::MAX` without a limit.
     Balance,
-    /// A time, in JSON in seconds.
+    /// A duration, which is in seconds in JSON.
     Time,
-    /// A time, in JSON in milliseconds and with a name that ends so.
+    /// A duration, which is in milliseconds in JSON, with a key that ends with `_ms`.
     Millis,
     /// The index of a rule. The bindings show its name.
     Rule,
-    /// A number of 64 bits that counts nothing: hexadecimal digits where there is no such number.
+    /// An identifier of 64 bits, which is text of hexadecimal digits in JSON.
     Id,
     /// A word from a fixed set.
     Word,
@@ -59,11 +58,11 @@ pub enum FieldKind {
     Address,
     /// Peers.
     Peers,
-    /// Counts by name.
+    /// Counters by name.
     Counts,
 }
 
-/// What a field holds in one record.
+/// The value of a field of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "as in FieldKind")]
 pub enum Value<'a> {
@@ -86,7 +85,7 @@ pub enum Value<'a> {
 }
 
 impl Field {
-    /// The key in JSON.
+    /// Returns the key in JSON.
     pub fn json(&self) -> Cow<'static, str> {
         match self.kind {
             FieldKind::Millis => format!("{}_ms", self.name).into(),
@@ -112,7 +111,7 @@ macro_rules! rust_type {
     (Counts) => { Vec<(&'static str, u64)> };
 }
 
-/// What a field holds when nothing is limited and nothing happened.
+/// The value of a field of a decision without a limit.
 macro_rules! empty {
     (Flag) => {
         false
@@ -134,7 +133,7 @@ macro_rules! empty {
     };
 }
 
-/// A record from its list, with these derives.
+/// Defines the struct of a record, with these derives.
 macro_rules! define {
     ([$($derive:ident),*] $(#[doc = $about:literal])+ $record:ident, first $first:literal {
         $($(#[doc = $doc:literal])+ $field:ident: $kind:ident,)*
@@ -154,14 +153,14 @@ macro_rules! define {
                 kind: $crate::records::FieldKind::$kind,
                 docs: &[$($doc),+],
             }),*];
-            /// How many fields the first version of the C struct had.
+            /// The number of fields in the first version of the C struct.
             #[doc(hidden)]
             pub const FIRST: usize = $first;
-            /// What it is.
+            /// The lines of the doc comment of the record.
             #[doc(hidden)]
             pub const ABOUT: &'static [&'static str] = &[$($about),+];
 
-            /// What the fields hold, in order.
+            /// Returns the values of the fields, in order.
             #[doc(hidden)]
             #[inline]
             pub fn values(&self) -> [$crate::records::Value<'_>; Self::FIELDS.len()] {
@@ -169,8 +168,8 @@ macro_rules! define {
             }
         }
 
-        /// In snake case. Times are seconds, or milliseconds where the key ends with `_ms`; numbers
-        /// of 64 bits that count nothing are text; rules are indexes.
+        /// Keys are in snake case. Durations are in seconds, or in milliseconds if the key ends
+        /// with `_ms`. Identifiers are text, and rules are indexes.
         #[cfg(feature = "serde")]
         impl serde::Serialize for $record {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -182,7 +181,7 @@ macro_rules! define {
 
 pub(crate) use {define, empty, rust_type};
 
-/// The values of fields, as serde sees the record.
+/// A record as serde serializes it: fields and values.
 #[cfg(feature = "serde")]
 #[derive(Debug)]
 pub struct Shown<'a>(pub &'static [Field], pub &'a [Value<'a>]);
@@ -227,7 +226,7 @@ mod tests {
     use crate::Decision;
 
     #[test]
-    fn what_is_not_limited_and_what_is_no_number_is_so_in_json() {
+    fn json_has_null_without_a_limit_and_text_for_identifiers() {
         let open = Decision::unlimited(2);
         let nothing = serde_json::Value::Null;
         let shown = json!(open);
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_is_in_json() {
+    fn json_contains_every_field() {
         let shown = json!(Decision::unlimited(1));
         for field in Decision::FIELDS {
             assert!(shown.get(&*field.json()).is_some(), "{}", field.name);

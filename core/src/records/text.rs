@@ -1,5 +1,5 @@
-//! A decision as the fields of a line in the daemon's query protocol, which `docs/daemon.md`
-//! describes: written by the daemon, read by its client in C.
+//! Decisions in the query protocol of the daemon, which `docs/daemon.md` describes. The daemon
+//! writes them, and its client in C parses them.
 
 use std::fmt::{self, Write};
 use std::time::Duration;
@@ -8,8 +8,9 @@ use super::Value;
 use crate::domain::Domain;
 use crate::limit::decision::{Decision, UNLIMITED};
 
-/// Writes a decision, from its second field on: a blank before each. What says nothing is left out.
-/// The name of a rule is the rest of the line: of the one that refused, or else of the deciding one.
+/// Writes the fields of a decision except the first, each after a space. Omits fields with their
+/// default. The last field is the name of the refusing rule, or else of the deciding rule, because
+/// a name may contain spaces.
 pub fn write(decision: &Decision, domain: &Domain, out: &mut impl Write) -> fmt::Result {
     let mut name = None;
     let fields = Decision::FIELDS.iter().zip(domain.values(decision));
@@ -28,16 +29,16 @@ pub fn write(decision: &Decision, domain: &Domain, out: &mut impl Write) -> fmt:
     name.map_or(Ok(()), |(key, rule)| write!(out, " {key}={rule}"))
 }
 
-/// A decision as it was written: itself, and the name of the deciding rule.
+/// A parsed decision, and the name of its rule.
 #[derive(Debug, PartialEq)]
 pub struct Answer<'a> {
-    /// Its rules have no index: the first stands for the one that is named.
+    /// The decision. The index of its rule is 0, because the line contains only the name.
     pub decision: Decision,
-    /// The rule that `rule` or `deciding` of the decision means.
+    /// The name of the rule of `decision`.
     pub rule: &'a str,
 }
 
-/// Reads a line. Fields that are not known here are left alone.
+/// Parses a line. Ignores unknown fields.
 pub fn read(line: &str) -> Answer<'_> {
     let mut decision = Decision::unlimited(0);
     let found = [" rule=", " deciding="].iter().filter_map(|key| Some((line.find(key)?, *key)));
@@ -58,7 +59,7 @@ pub fn read(line: &str) -> Answer<'_> {
     Answer { decision, rule }
 }
 
-/// What can be read from the value of a text field.
+/// A value that can be parsed from a field.
 trait FromText {
     fn set(&mut self, value: &str);
 }
@@ -87,7 +88,7 @@ impl FromText for Duration {
     }
 }
 
-/// A name is read by itself.
+/// `read` parses the name of the rule itself.
 impl FromText for Option<usize> {
     fn set(&mut self, _: &str) {}
 }
@@ -115,7 +116,7 @@ mod tests {
     use crate::{CheckOptions, ManualClock, Rule, Throttle};
 
     #[test]
-    fn a_line_keeps_every_field() {
+    fn a_written_line_is_parsed_to_the_same_decision() {
         let rule = Rule::per_second(2).burst(4).name("a rule=x");
         let throttle = Throttle::builder().rule(rule).dry_run(true).clock(ManualClock::new());
         let throttle = throttle.build().unwrap();
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_left_alone() {
+    fn unknown_fields_are_ignored() {
         let yes = read("OK granted=1 delay_ns=3 new=5 odd");
         assert!(yes.decision.allowed && yes.rule.is_empty());
         assert_eq!(yes.decision.limit, UNLIMITED);
