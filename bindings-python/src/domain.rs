@@ -1,6 +1,6 @@
 //! A domain, and every call about a tag.
 //!
-//! No call here lets go of the interpreter: it would cost more than the check.
+//! No call here releases the GIL, because that would take longer than the check.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,8 +61,8 @@ impl Rule {
 
 /// A named list of rules, and every call about a tag.
 ///
-/// Resolve it once with Throttle.domain and keep it. Any thread may use it. A tag is str, which
-/// stands for its UTF-8, or bytes.
+/// Get it once from Throttle.domain and keep it. Any thread may use it. A tag is str or bytes; str
+/// counts as its UTF-8.
 #[pyclass(frozen, subclass, module = "dthrottle")]
 pub(crate) struct Domain {
     domain: dthrottle::Domain,
@@ -124,7 +124,7 @@ fn check_options(
     Ok(options)
 }
 
-/// `allow` of a domain, or of the throttle that stands for one.
+/// `allow` of a domain or a throttle.
 #[inline]
 pub(crate) fn allow(
     domain: &dthrottle::Domain,

@@ -24,8 +24,10 @@ const MACRO_METHOD: &str = "_allow";
 
 /// The number of the current interpreter in this process.
 pub(crate) fn interpreter_id(_: Python<'_>) -> i64 {
-    // SAFETY: this thread is attached, so it has an interpreter, which is never null.
-    unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) }
+    // SAFETY: this thread is attached.
+    let interpreter = unsafe { ffi::PyInterpreterState_Get() };
+    // SAFETY: an attached thread has an interpreter, so it is not null.
+    unsafe { ffi::PyInterpreterState_GetID(interpreter) }
 }
 
 /// A class whose `allow` is replaced.
@@ -69,7 +71,9 @@ unsafe extern "C" fn allow<T: HasDomain>(
     let slf = unsafe { Borrowed::from_ptr(py, slf) };
     let argument = |i| {
         // SAFETY: `values` holds `given` arguments, and then the value of each keyword.
-        let value = unsafe { values.add(i).read() };
+        let place = unsafe { values.add(i) };
+        // SAFETY: as above.
+        let value = unsafe { place.read() };
         // SAFETY: Python holds a reference to it until this returns.
         unsafe { Borrowed::from_ptr(py, value) }
     };
@@ -104,7 +108,7 @@ fn call_macro_method<'a, 'py: 'a>(
     let py = slf.py();
     let positional = PyTuple::new(py, (0..given).map(&argument).collect::<Vec<_>>())?;
     let keywords = PyDict::new(py);
-    let names = names.iter().flat_map(|names| names.try_iter()).flatten();
+    let names = names.iter().flat_map(PyAnyMethods::try_iter).flatten();
     for (name, i) in names.zip(given..) {
         keywords.set_item(name?, argument(i))?;
     }

@@ -6,18 +6,19 @@
 
 mod address;
 mod convert;
+mod http_decision;
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use dthrottle::config::{ConfigNode, Entry, Names, Value};
-use dthrottle::web::{self, Action, AdapterSettings, Tag, TagSource};
+use dthrottle::web::{self, AdapterSettings, Tag, TagSource};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyDict, PyList};
 
 pub(crate) use self::address::{ClientAddress, client_address, parse_address};
-use self::convert::{Pairs, body_of, lines, pairs, read, tag_bytes, text};
+use self::convert::{Pairs, lines, pairs, read, tag_bytes, text};
+pub(crate) use self::http_decision::HttpDecision;
 use crate::args::{Arg, quote, timedelta_seconds, type_name};
 use crate::clock;
 use crate::config::tree;
@@ -43,19 +44,6 @@ pub(crate) struct Middleware {
 /// A throttle that several middlewares use.
 #[pyclass(frozen, module = "dthrottle._dthrottle")]
 pub(crate) struct SharedThrottle(web::SharedThrottle);
-
-/// What to do with a request.
-#[pyclass(frozen, module = "dthrottle._dthrottle")]
-pub(crate) struct HttpDecision {
-    middleware: Py<Middleware>,
-    decided: web::HttpDecision,
-    decision: Py<Decision>,
-    fields: Py<PyList>,
-    /// Whether the request, or its refusal, counts as delayed.
-    is_delayed: AtomicBool,
-    /// Units that a refund gives back. The first call that may refund sets them to 0.
-    taken: AtomicU64,
-}
 
 #[pymethods]
 impl Middleware {
@@ -197,7 +185,7 @@ impl Middleware {
         self.middleware.refunds()
     }
 
-    /// Whether all header fields may stand beside the same fields of another throttle.
+    /// Whether all header fields are lists, to which several throttles may add.
     #[getter]
     fn is_list(&self) -> bool {
         self.middleware.headers().is_list() && !self.middleware.options().legacy_headers
@@ -293,15 +281,9 @@ impl Middleware {
             this.warn(py);
             let Some(decided) = decided else { return Ok(None) };
             let fields = pairs(py, &this.middleware.fields(&decided.decision));
-            let is_delayed = !delay_of(&decided).is_zero();
-            Ok(Some(HttpDecision {
-                decision: Py::new(py, this.decision(&decided)?)?,
-                fields: PyList::new(py, fields)?.unbind(),
-                middleware: slf.clone().unbind(),
-                is_delayed: AtomicBool::new(is_delayed),
-                taken: AtomicU64::new(decided.taken),
-                decided,
-            }))
+            let decision = Py::new(py, this.decision(&decided)?)?;
+            let fields = PyList::new(py, fields)?.unbind();
+            Ok(Some(HttpDecision::new(slf.clone().unbind(), decided, decision, fields)))
         })
     }
 }
@@ -330,106 +312,6 @@ impl Middleware {
     }
 }
 
-#[pymethods]
-impl HttpDecision {
-    /// Whether to refuse the request.
-    #[getter]
-    fn refused(&self) -> bool {
-        matches!(self.decided.action, Action::Refuse(_))
-    }
-
-    /// Seconds for which to delay the request, or its refusal. If not 0, end_delay must be called.
-    #[getter]
-    fn delay(&self) -> f64 {
-        delay_of(&self.decided).as_secs_f64()
-    }
-
-    /// The throttle's decision.
-    #[getter]
-    fn decision(&self, py: Python<'_>) -> Py<Decision> {
-        self.decision.clone_ref(py)
-    }
-
-    /// The header fields of the response, as pairs of name and value.
-    #[getter]
-    fn fields(&self, py: Python<'_>) -> Py<PyList> {
-        self.fields.clone_ref(py)
-    }
-
-    /// Whole seconds after which the same request would pass, at least 1; None if the options turn
-    /// Retry-After off.
-    #[getter]
-    fn retry_after(&self) -> Option<u64> {
-        let shows = self.middleware.get().middleware.options().retry_after;
-        shows.then(|| web::retry_after(&self.decided.decision))
-    }
-
-    /// Returns the response to a refusal: its status, the header fields that only refusals have, and
-    /// its content. body replaces the body of the options.
-    #[pyo3(signature = (body=None))]
-    fn refusal<'py>(
-        &self,
-        py: Python<'py>,
-        body: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<(u16, Pairs<'py>, Bound<'py, PyBytes>)> {
-        guard(|| {
-            let body = body.map(body_of).transpose()?;
-            let middleware = &self.middleware.get().middleware;
-            let refusal = middleware.refusal(&self.decided.decision, body.as_ref());
-            let own = refusal.fields.len() - self.fields.bind(py).len();
-            let fields = pairs(py, &refusal.fields[..own]);
-            Ok((refusal.status, fields, PyBytes::new(py, &refusal.body)))
-        })
-    }
-
-    /// Ends a delay, so that another request may be delayed. Refunds the request if the client has
-    /// left. Only the first call has an effect.
-    fn end_delay(&self, py: Python<'_>, is_gone: bool) -> PyResult<()> {
-        guard(|| {
-            self.leave(is_gone);
-            self.middleware.get().warn(py);
-            Ok(())
-        })
-    }
-
-    /// Refunds the request if the options ask for it for such a response and end_delay has not
-    /// refunded it. Only the first call has an effect.
-    fn finish(&self, py: Python<'_>, is_success: bool) -> PyResult<()> {
-        guard(|| {
-            let this = self.middleware.get();
-            let taken = self.taken.swap(0, Ordering::Relaxed);
-            this.middleware.finish(&self.decided.tag, taken, is_success);
-            this.warn(py);
-            Ok(())
-        })
-    }
-}
-
-impl HttpDecision {
-    fn leave(&self, is_gone: bool) {
-        // Relaxed, as in `finish`: the swaps order nothing else.
-        if self.is_delayed.swap(false, Ordering::Relaxed) {
-            let taken = if is_gone { self.taken.swap(0, Ordering::Relaxed) } else { 0 };
-            self.middleware.get().middleware.end_delay(&self.decided.tag, taken, is_gone);
-        }
-    }
-}
-
-/// Ends the delay of a request whose coroutine was cancelled, or whose function of the application was
-/// interrupted, before the adapter began to wait.
-impl Drop for HttpDecision {
-    fn drop(&mut self) {
-        self.leave(true);
-    }
-}
-
-fn delay_of(decided: &web::HttpDecision) -> Duration {
-    match decided.action {
-        Action::Pass => Duration::ZERO,
-        Action::Delay(delay) | Action::Refuse(delay) => delay,
-    }
-}
-
 /// Makes header fields for the rules of a domain, which gets another name in them.
 #[pyclass(frozen, module = "dthrottle._dthrottle")]
 pub(crate) struct Headers(web::Headers);
@@ -446,7 +328,7 @@ impl Headers {
         })
     }
 
-    /// Whether the fields may stand beside the same fields of another throttle.
+    /// Whether the fields are lists, to which several throttles may add.
     #[getter]
     fn is_list(&self) -> bool {
         self.0.is_list()

@@ -175,7 +175,7 @@ def _reset(args: argparse.Namespace) -> int:
 
 
 def _native_and_tag(args: argparse.Namespace) -> tuple[Middleware, bytes]:
-    """Return a middleware, whose throttle lives as long as it, and the tag."""
+    """Return a middleware, which keeps the throttle open, and the tag."""
     if (args.config is None) == (args.rate is None):
         raise _UsageError("give the rules: --config FILE, or --rate 100/s")
     source: Any = args.config

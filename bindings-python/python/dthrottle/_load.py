@@ -31,7 +31,7 @@ def _load_copy(error: ImportError) -> None:
     spec = importlib.util.find_spec(_NAME)
     if spec is None or spec.origin is None or not hasattr(os, "memfd_create"):
         raise error
-    # It stays open: the dynamic linker knows loaded files by their paths.
+    # The file stays open, because the dynamic linker identifies loaded files by their paths.
     file = os.memfd_create("dthrottle")
     with open(file, "wb", closefd=False) as copy:
         copy.write(Path(spec.origin).read_bytes())

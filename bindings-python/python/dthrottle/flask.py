@@ -100,7 +100,7 @@ class Limiter:
         default, for_all = (read.pop(name, None) for name in _LIMITER_OPTIONS[:2])
         more = {name: value for name, value in read.items() if self._given.get(name) is None}
         limits = self._limits
-        # An application that adds nothing has the same throttle as the others without a table.
+        # Applications without a configuration share one throttle.
         if more or default is not None or for_all is not None:
             limits = limits.derive(more.pop("table", None), more.pop("cluster", None), more)
         else:

@@ -42,7 +42,7 @@ class Rule(NamedTuple):
     domain: Domain | None
     headers: Headers | None
     options: CheckOptions
-    """With a limit of 2.5, a check with a burst of 2 passes half a request earlier."""
+    """The fraction of the limit. With 2.5 the burst is 2, and a check passes half a request earlier."""
 
     def check(self, tag: bytes) -> Decision | None:
         """Count a request. Return None if the limit is below 1, which refuses every request."""

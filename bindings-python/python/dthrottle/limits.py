@@ -126,7 +126,7 @@ class Limits(Generic[Request]):
         self._make(limit, is_template=not self._is_complete, within=alone)
 
     def used(self, limit: Limit[Request]) -> HttpThrottle[Request]:
-        """Return what decides about a request of a limit."""
+        """Return the HttpThrottle of a limit. The first call opens the table."""
         http = self._limits[limit]
         if not self._is_used and http.native.shared is not None:
             self._is_used = True
@@ -136,7 +136,7 @@ class Limits(Generic[Request]):
         return http
 
     def label(self, limit: Limit[Request]) -> str | None:
-        """Return a name; limits of one name count in the same buckets. None: unknown."""
+        """Return the name of the domain of a limit; None for a domain of the application."""
         return None if "throttle" in limit.source else self._limits[limit].native.domain_name
 
     def _read(self, rate: Rate, options: Mapping[str, Any], *, can_await: bool) -> Limit[Request]:
