@@ -1,4 +1,4 @@
-//! The daemon's own part of the configuration: the table `[daemon]`, and flags that stand for it.
+//! The daemon's own part of the configuration: the table `[daemon]`, and flags that replace its keys.
 //!
 //! The core reads the rest of the file. Errors in both parts name the line, the field and the fix.
 
@@ -78,10 +78,10 @@ impl Settings {
         }
     }
 
-    /// Reads a file for throttle and daemon.
+    /// Reads the configuration of throttle and daemon.
     pub(crate) fn from_toml(text: &str) -> Result<(Config, Settings)> {
         let (mut config, daemon) = Config::with_daemon(text)?;
-        // Others share it by this name.
+        // Other processes share the table by its default name.
         config.name_table(TABLE, false);
         let settings = match daemon {
             None => Settings::defaults(),
