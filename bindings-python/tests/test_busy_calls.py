@@ -8,6 +8,7 @@ import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -418,6 +419,14 @@ def test_async_clients_wait_without_blocking(server: Server, clock: ManualClock)
             assert (await task).status_code == 200
 
     asyncio.run(work())
+
+
+def test_max_delay_may_be_a_timedelta() -> None:
+    assert Caller(max_delay=timedelta(seconds=5)).max_delay == 5
+    with pytest.raises(
+        ArgumentError, match=r"^`max_delay` must be seconds from 0 to a year, got -1"
+    ):
+        Caller(max_delay=timedelta(seconds=-1))
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,9 @@ def test_name_in_allow_does_not_exempt_an_address_with_the_same_bytes(
     """The letters of some names are the bytes of an address."""
     names = ["root", "networkaddress16"]
     for name in names:
-        with pytest.raises(ConfigError, match=f'^`allow` must have only addresses .* got "{name}"$'):
+        with pytest.raises(
+            ConfigError, match=f'^`allow` must have only addresses .* got "{name}"$'
+        ):
             client(make_throttle(clock), allow=[name], ipv6_prefix=128)
     # If the header is missing, the tag is an address.
     web = client(make_throttle(clock), allow=names, ipv6_prefix=128, tag="header:X-Api-Key")

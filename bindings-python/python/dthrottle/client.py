@@ -21,11 +21,13 @@ import time
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from dthrottle._dthrottle import UNLIMITED
 from dthrottle.errors import BY_KIND, ArgumentError, ClosedError, CostError, InternalError
 from dthrottle.forked import in_child
+from dthrottle.options import seconds
 
 __all__ = ["Client", "ClientCounts", "ClientDecision"]
 
@@ -90,11 +92,12 @@ class Client:
         self,
         address: str | os.PathLike[str] | None = None,
         *,
-        timeout: float = 0.05,
-        backoff: float = 0.1,
-        max_backoff: float = 5.0,
+        timeout: float | timedelta = 0.05,
+        backoff: float | timedelta = 0.1,
+        max_backoff: float | timedelta = 5.0,
         token: str | None = None,
     ) -> None:
+        timeout, backoff, max_backoff = map(seconds, (timeout, backoff, max_backoff))
         for name, value in (("timeout", timeout), ("backoff", backoff)):
             if not 0 < value < float("inf"):
                 raise ArgumentError(f"`{name}` must be a number of seconds above 0, got {value!r}")
@@ -143,7 +146,7 @@ class Client:
         cost: int = 1,
         *,
         domain: str | None = None,
-        max_delay: float = 0.0,
+        max_delay: float | timedelta = 0.0,
         partial: bool = False,
     ) -> ClientDecision:
         """Check ``cost`` units, and charge them if allowed."""
@@ -155,7 +158,7 @@ class Client:
         cost: int = 1,
         *,
         domain: str | None = None,
-        max_delay: float = 0.0,
+        max_delay: float | timedelta = 0.0,
         partial: bool = False,
     ) -> ClientDecision:
         """Return the decision that ``check`` would return, without charging."""
@@ -193,13 +196,14 @@ class Client:
         tag: str | bytes,
         cost: int,
         domain: str | None,
-        max_delay: float,
+        max_delay: float | timedelta,
         partial: bool,
     ) -> ClientDecision:
         options = []
+        max_delay = seconds(max_delay)
         if max_delay:
             if not 0 <= max_delay < float("inf"):
-                raise ArgumentError(f"max_delay: {max_delay!r}; write a number of seconds")
+                raise ArgumentError(f"`max_delay` must be a number of seconds, got {max_delay!r}")
             options.append(f"max_delay_ms={int(max_delay * 1000)}")
         if partial:
             options.append("partial=1")
@@ -350,11 +354,11 @@ def _query(
     fields = [verb]
     if domain is not None:
         if "\0" in domain or "\n" in domain:
-            raise ArgumentError(f"domain: {domain!r}; a name has no control characters")
+            raise ArgumentError(f"`domain` must have no control characters, got {domain!r}")
         fields.append(f"domain={domain}")
     if cost is not None:
         if not isinstance(cost, int) or isinstance(cost, bool) or not 0 <= cost < 1 << 63:
-            raise CostError(f"cost: {cost!r}; write a whole number from 0 on")
+            raise CostError(f"`cost` must be an int from 0 to 2**63 - 1, got {cost!r}")
         fields.append(f"cost={cost}")
     head = "\0" + "\0".join([*fields, *options]) + "\0tag="
     return head.encode() + _bytes(tag) + b"\n"

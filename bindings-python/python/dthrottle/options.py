@@ -27,6 +27,7 @@ __all__ = [
     "check_functions",
     "check_names",
     "compiled",
+    "seconds",
     "source_options",
 ]
 
@@ -99,6 +100,11 @@ def source_options(source: object, options: Mapping[str, Any]) -> dict[str, Any]
         if name in given:
             raise ConfigError(f"`{name}` must be given once, got it twice", field=name)
     return {**more, **given}
+
+
+def seconds(time: float | timedelta) -> float:
+    """Return the seconds of a time, which may be given as a timedelta."""
+    return time.total_seconds() if isinstance(time, timedelta) else time
 
 
 def app_and_throttle(positional: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Any]:

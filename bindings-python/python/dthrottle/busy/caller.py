@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Collection, Generator
 from contextlib import closing
+from datetime import timedelta
 from typing import Final
 
 from dthrottle._dthrottle import BusyThrottle
@@ -15,6 +16,7 @@ from dthrottle.busy.names import service_of
 from dthrottle.busy.retry import LONGEST, retry_after
 from dthrottle.errors import ArgumentError, ClosedError
 from dthrottle.forked import in_child
+from dthrottle.options import seconds
 
 __all__ = ["BUSY", "Caller", "ServiceBusy"]
 
@@ -56,7 +58,7 @@ class Caller:
         self,
         throttle: BusyThrottle | None = None,
         *,
-        max_delay: float = 0.0,
+        max_delay: float | timedelta = 0.0,
         statuses: Collection[int] = BUSY,
         service: Callable[[str], str] | None = None,
         error: Callable[[str, float], ServiceBusy] = ServiceBusy,
@@ -69,6 +71,7 @@ class Caller:
         """
         if throttle is not None and not isinstance(throttle, BusyThrottle):
             raise ArgumentError(f"`throttle` must be a BusyThrottle, got {throttle!r}")
+        max_delay = seconds(max_delay)
         if isinstance(max_delay, bool) or not isinstance(max_delay, (int, float)):
             raise ArgumentError(f"`max_delay` must be a number of seconds, got {max_delay!r}")
         if not 0 <= max_delay <= LONGEST:

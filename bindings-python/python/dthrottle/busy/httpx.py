@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from datetime import timedelta
 
 import anyio
 import httpx
@@ -34,7 +35,7 @@ class BusyTransport(httpx.BaseTransport):
         throttle: BusyThrottle | None = None,
         *,
         transport: httpx.BaseTransport | None = None,
-        max_delay: float = 0.0,
+        max_delay: float | timedelta = 0.0,
         statuses: Collection[int] = BUSY,
         service: Callable[[str], str] | None = None,
     ) -> None:
@@ -74,7 +75,7 @@ class AsyncBusyTransport(httpx.AsyncBaseTransport):
         throttle: BusyThrottle | None = None,
         *,
         transport: httpx.AsyncBaseTransport | None = None,
-        max_delay: float = 0.0,
+        max_delay: float | timedelta = 0.0,
         statuses: Collection[int] = BUSY,
         service: Callable[[str], str] | None = None,
     ) -> None:

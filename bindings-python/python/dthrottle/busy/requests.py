@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from datetime import timedelta
 from typing import Any
 
 import requests
@@ -41,7 +42,7 @@ class BusyAdapter(HTTPAdapter):
         self,
         throttle: BusyThrottle | None = None,
         *,
-        max_delay: float = 0.0,
+        max_delay: float | timedelta = 0.0,
         statuses: Collection[int] = BUSY,
         service: Callable[[str], str] | None = None,
         **options: Any,

@@ -9,6 +9,7 @@ Every attempt is checked, including those of ``retries`` and redirects.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import urllib3
@@ -40,7 +41,7 @@ class BusyPoolManager(urllib3.PoolManager):
         self,
         throttle: BusyThrottle | None = None,
         *,
-        max_delay: float = 0.0,
+        max_delay: float | timedelta = 0.0,
         statuses: Collection[int] = BUSY,
         service: Callable[[str], str] | None = None,
         **options: Any,
