@@ -113,7 +113,7 @@ fn a_name_with_a_plus_is_refused() {
     assert_eq!(BusyThrottle::new(config).unwrap_err().field(), Some("table.name"));
 }
 
-/// So processes that give only the name share memory with those that have the cluster.
+/// Processes that give only the name share memory with those that also have the cluster.
 #[test]
 fn busy_responses_use_the_key_of_an_existing_table() {
     let folder = Folder::new();

@@ -190,7 +190,7 @@ fn segment_count(sizes: &[usize], most: usize) -> usize {
 /// Returns true if a new socket could help. The other errors concern the destination.
 fn is_socket_error(error: &io::Error) -> bool {
     use io::ErrorKind;
-    let elsewhere = matches!(
+    let is_destination_error = matches!(
         error.kind(),
         ErrorKind::WouldBlock
             | ErrorKind::ConnectionRefused
@@ -198,7 +198,7 @@ fn is_socket_error(error: &io::Error) -> bool {
             | ErrorKind::NetworkUnreachable
             | ErrorKind::PermissionDenied
     );
-    !elsewhere && !quinn_udp::is_msg_size_err(error)
+    !is_destination_error && !quinn_udp::is_msg_size_err(error)
 }
 
 #[cfg(test)]
