@@ -10,7 +10,7 @@ const { join } = require('node:path');
 const { after, describe, it } = require('node:test');
 
 const BLOCK = /^```(\w+)[^\n]*\n(.*?)^```$/gms;
-const PROMISE = /console\.log\(.*\);? \/\/ (.*)$/gm;
+const EXPECTED = /console\.log\(.*\);? \/\/ (.*)$/gm;
 
 /**
  * Returns what is wrong with a block, or undefined.
@@ -18,7 +18,7 @@ const PROMISE = /console\.log\(.*\);? \/\/ (.*)$/gm;
  * @param {string} folder
  * @returns {string | undefined}
  */
-function fault(code, folder) {
+function problemOf(code, folder) {
   const file = join(folder, code.includes('require(') ? 'block.cjs' : 'block.mjs');
   writeFileSync(file, code);
   const { status, stdout, stderr } = spawnSync(process.execPath, [file], {
@@ -27,15 +27,15 @@ function fault(code, folder) {
     timeout: 60_000,
   });
   if (status !== 0) return `exit ${status}: ${stderr}`;
-  const promised = Array.from(code.matchAll(PROMISE), ([, text]) => `${text}\n`).join('');
-  if (promised === '') return 'it promises no output, so it shows nothing';
-  return stdout === promised ? undefined : `it printed ${stdout} instead of ${promised}`;
+  const expected = Array.from(code.matchAll(EXPECTED), ([, text]) => `${text}\n`).join('');
+  if (expected === '') return 'it has no comments with output, so it shows nothing';
+  return stdout === expected ? undefined : `it printed ${stdout} instead of ${expected}`;
 }
 
 /**
  * @param {string} readme
- * @param {string} name The package, and
- * @param {string} path where it is.
+ * @param {string} name The name of the package.
+ * @param {string} path Its folder.
  * @param {string[]} others Other packages that its blocks use.
  */
 function testReadme(readme, name, path, others = []) {
@@ -49,10 +49,10 @@ function testReadme(readme, name, path, others = []) {
     }
 
     it('the check reports a block whose output differs from its comments', () => {
-      assert.equal(fault('console.log(1 + 1); // 2\n', folder), undefined);
-      assert.match(fault('console.log(1 + 1); // 3\n', folder) ?? '', /printed 2/);
-      assert.match(fault('console.log(1); // 1\nthrow new Error("x");\n', folder) ?? '', /exit 1/);
-      assert.match(fault('1 + 1;\n', folder) ?? '', /promises no output/);
+      assert.equal(problemOf('console.log(1 + 1); // 2\n', folder), undefined);
+      assert.match(problemOf('console.log(1 + 1); // 3\n', folder) ?? '', /printed 2/);
+      assert.match(problemOf('console.log(1); // 1\nthrow new Error("x");\n', folder) ?? '', /exit 1/);
+      assert.match(problemOf('1 + 1;\n', folder) ?? '', /no comments with output/);
     });
 
     const text = readFileSync(readme, 'utf8');
@@ -66,7 +66,7 @@ function testReadme(readme, name, path, others = []) {
       if (language === 'toml') writeFileSync(join(folder, 'dthrottle.toml'), code);
       if (language !== 'js') continue;
       blocks += 1;
-      it(`block ${blocks} prints what its comments say`, () => assert.equal(fault(code, folder), undefined));
+      it(`block ${blocks} prints what its comments say`, () => assert.equal(problemOf(code, folder), undefined));
     }
     it('the README has code blocks', () => assert.ok(blocks > 0));
   });

@@ -216,13 +216,13 @@ function sameDomains(row, throttle) {
  * @param {(text: string) => string} spell
  * @param {number | null} line
  */
-function tells(dthrottle, row, spell, line) {
+function matchesVector(dthrottle, row, spell, line) {
   return (/** @type {Json} */ error) => {
     failsWith(dthrottle, 'config')(error);
     assert.equal(error.field, row.field === null ? undefined : spell(row.field));
     if (line !== null) assert.equal(error.line, line);
     for (const words of row.says) {
-      assert.ok(error.message.includes(spell(words)), `${error.message} does not say ${words}`);
+      assert.ok(error.message.includes(spell(words)), `${error.message} does not contain ${words}`);
     }
     return true;
   };
@@ -290,11 +290,11 @@ function testVectors(label, dthrottle, language) {
       it(`an invalid configuration is an error: ${row.name}`, () => {
         assert.ok(row.toml !== undefined || row.object !== undefined);
         if (row.toml !== undefined) {
-          const wrong = tells(dthrottle, row, String, row.line ?? null);
+          const wrong = matchesVector(dthrottle, row, String, row.line ?? null);
           assert.throws(() => dthrottle.Throttle.fromToml(row.toml), wrong);
         }
         if (row.object !== undefined) {
-          const wrong = tells(dthrottle, row, camel, null);
+          const wrong = matchesVector(dthrottle, row, camel, null);
           assert.throws(() => new dthrottle.Throttle(camelKeys(row.object)), wrong);
         }
       });
