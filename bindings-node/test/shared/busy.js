@@ -72,7 +72,7 @@ function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
       assert.equal(passed, 38);
     });
 
-    it('a busy throttle keeps a thousand of many services', () => {
+    it('a busy throttle keeps 1,024 services, among them one with a pause', () => {
       const busy = new BusyThrottle({ clock: new ManualClock() });
       busy.onBusy('kept', 60_000);
       for (let i = 0; i < 50_000; i += 1) assert(busy.shouldSend(`s${i}`));

@@ -130,7 +130,7 @@ function testCalls(label, dthrottle) {
       }
     });
 
-    it('the other calls accept only numbers', () => {
+    it('allow, refund, charge and chargeLocal accept only numbers as costs', () => {
       const throttle = open();
       const cost = failsWith(dthrottle, 'cost');
       for (const number of ['1', null, {}, [], 1n, true]) {
