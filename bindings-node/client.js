@@ -56,20 +56,20 @@ class Client {
     const { path, host = '127.0.0.1', port, timeoutMs = 50 } = options;
     const { backoffMs = 100, maxBackoffMs = 5000, maxPending = 100_000, token } = options;
     if (path !== undefined && port !== undefined) {
-      throw badArgument('path and port: only one of them may be given');
+      throw badArgument('`path` must not be given together with `port`');
     }
-    if (path !== undefined && typeof path !== 'string') throw badArgument(`path: must be a string, got ${describe(path)}`);
+    if (path !== undefined && typeof path !== 'string') throw badArgument(`\`path\` must be a string, got ${describe(path)}`);
     for (const [name, value] of Object.entries({ timeoutMs, backoffMs, maxPending })) {
-      if (!(value > 0 && value < Infinity)) throw badArgument(`${name}: must be a number above zero, got ${describe(value)}`);
+      if (!(value > 0 && value < Infinity)) throw badArgument(`\`${name}\` must be a number above zero, got ${describe(value)}`);
     }
     if (!(maxBackoffMs >= backoffMs && maxBackoffMs < Infinity)) {
-      throw badArgument(`maxBackoffMs: must be a number from backoffMs (${backoffMs}) on, got ${describe(maxBackoffMs)}`);
+      throw badArgument(`\`maxBackoffMs\` must be a number from backoffMs (${backoffMs}) on, got ${describe(maxBackoffMs)}`);
     }
     if (port !== undefined && !(Number.isInteger(port) && port > 0 && port < 65536)) {
-      throw badArgument(`port: must be a whole number from 1 to 65535, got ${describe(port)}`);
+      throw badArgument(`\`port\` must be a whole number from 1 to 65535, got ${describe(port)}`);
     }
     if (token !== undefined && !(typeof token === 'string' && /^[!-~]+$/.test(token))) {
-      throw badArgument('token: must be printable ASCII without blanks');
+      throw badArgument('`token` must be printable ASCII without blanks');
     }
     this.#address = port === undefined ? { path: path ?? defaultPath() } : { host, port };
     this.#timeoutMs = timeoutMs;
@@ -281,7 +281,7 @@ function defaultPath() {
 function known(options, names) {
   for (const name of Object.keys(options)) {
     if (!names.includes(name)) {
-      throw badArgument(`${name}: unknown option; the options are ${names.join(', ')}`);
+      throw badArgument(`\`${name}\` is an unknown option; the known names are ${names.join(', ')}`);
     }
   }
 }
@@ -289,11 +289,11 @@ function known(options, names) {
 /** @param {string | Uint8Array} tag */
 function toBytes(tag) {
   if (typeof tag !== 'string' && !(tag instanceof Uint8Array)) {
-    throw badArgument(`tag: must be a string or a Uint8Array, got ${describe(tag)}`);
+    throw badArgument(`\`tag\` must be a string or a Uint8Array, got ${describe(tag)}`);
   }
   const bytes = typeof tag === 'string' ? Buffer.from(tag) : Buffer.from(tag);
   if (bytes.includes(10)) {
-    throw badArgument('tag: must not contain a newline, which ends a line of the protocol');
+    throw badArgument('`tag` must not contain a newline, which ends a line of the protocol');
   }
   return bytes;
 }
@@ -319,19 +319,19 @@ function toQuery(verb, tag, { domain, cost, maxDelayMs, partial }, token) {
   const fields = [verb];
   if (domain !== undefined) {
     if (typeof domain !== 'string' || /[\0\n]/.test(domain)) {
-      throw badArgument(`domain: must be a string without NUL and newline, got ${describe(domain)}`);
+      throw badArgument(`\`domain\` must be a string without NUL and newline, got ${describe(domain)}`);
     }
     fields.push(`domain=${domain}`);
   }
   if (cost !== undefined) {
     if (!Number.isSafeInteger(cost) || cost < 0) {
-      throw new DthrottleError('DTHROTTLE_COST', `cost: must be a whole number from 0 to 2^53 - 1, got ${describe(cost)}`);
+      throw new DthrottleError('DTHROTTLE_COST', `\`cost\` must be a whole number from 0 to 2^53 - 1, got ${describe(cost)}`);
     }
     fields.push(`cost=${cost}`);
   }
   if (maxDelayMs !== undefined) {
     if (!(maxDelayMs >= 0 && maxDelayMs < Infinity)) {
-      throw badArgument(`maxDelayMs: must be a number of milliseconds from 0 on, got ${describe(maxDelayMs)}`);
+      throw badArgument(`\`maxDelayMs\` must be a number of milliseconds from 0 on, got ${describe(maxDelayMs)}`);
     }
     fields.push(`max_delay_ms=${Math.floor(maxDelayMs)}`);
   }

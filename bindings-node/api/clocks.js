@@ -70,7 +70,7 @@ function makeClocks(native, defaultNow) {
       try {
         return now();
       } catch (caught) {
-        throw badArgument('clock: the function threw', caught);
+        throw badArgument('`clock` must be a function that does not throw', caught);
       }
     }
     return {

@@ -60,7 +60,7 @@ const WRONG = [
   ['allow', ['localhost'], 'network'],
   ['allow', ['10.0.0.1:80'], 'network'],
   ['allow', ['[::1]'], 'network'],
-  ['allow', () => true, 'skip takes a function'],
+  ['allow', () => true, 'a function belongs in the option `skip`'],
   ['skip', ['10.0.0.1'], 'a function'],
   ['skipFailedRequests', 1, 'true or false'],
   ['skipSuccessfulRequests', 'no', 'true or false'],
@@ -90,8 +90,8 @@ const WRONG = [
   ['trustedProxies', true, 'number of proxies'],
   ['trustedProxies', '10.0.0.1', 'list'],
   ['ipv6Prefix', 0, '1 to 128'],
-  ['table', 5, 'write a name such as "web"'],
-  ['table', true, 'write a name such as "web"'],
+  ['table', 5, 'must be a name such as "web"'],
+  ['table', true, 'must be a name such as "web"'],
   ['table', 'a/b', 'letters, digits'],
   ['table', { nam: 'web' }, 'name'],
   ['validate', 'no', 'true, false'],
@@ -163,10 +163,10 @@ describe('options', () => {
     const there = new Throttle('10/s');
     assert.throws(() => make(there, { table: 'web' }), { field: 'table', message: /set it / });
     assert.throws(() => make(there, { burst: 5 }), { field: 'burst', message: /set it / });
-    assert.throws(() => make(there.domain('default'), { domain: 'default' }), { field: 'domain', message: /already/ });
-    assert.throws(() => make({ rate: '1/s', windowMs: 1000, limit: 5 }), { field: 'rate', message: /one of them/ });
-    assert.throws(() => make({ windowMs: 1000 }), { field: 'limit', message: /missing/ });
-    assert.throws(() => make({ limit: 5 }), { field: 'windowMs', message: /missing/ });
+    assert.throws(() => make(there.domain('default'), { domain: 'default' }), { field: 'domain', message: /must be left out, because the throttle is a domain$/ });
+    assert.throws(() => make({ rate: '1/s', windowMs: 1000, limit: 5 }), { field: 'rate', message: /must not be given together with `windowMs` and `limit`/ });
+    assert.throws(() => make({ windowMs: 1000 }), { field: 'limit', message: /is required with `windowMs`/ });
+    assert.throws(() => make({ limit: 5 }), { field: 'windowMs', message: /is required with `limit`/ });
     assert.throws(() => make({ windowMs: 1000, limit: 5, max: 5 }), { field: 'max' });
     assert.throws(() => make('1/s', { tag: 'address', keyGenerator: () => 'x' }), { field: 'keyGenerator' });
     assert.throws(() => make('1/s', 'x'), { field: 'options' });

@@ -29,7 +29,7 @@ function toUint64(name, value) {
  */
 function toSeed(seed) {
   if (!isBytes(seed)) return toUint64('seed', seed);
-  if (seed.length !== SEED_BYTES) throw badArgument(`seed: must have ${SEED_BYTES} bytes`);
+  if (seed.length !== SEED_BYTES) throw badArgument(`\`seed\` must have ${SEED_BYTES} bytes, got ${seed.length}`);
   return seed.reduce((word, byte) => (word << 8n) | BigInt(byte), 0n);
 }
 

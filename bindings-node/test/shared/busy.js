@@ -88,12 +88,12 @@ function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
         assert.throws(() => busy.shouldSend('a', now), wrong);
         assert.throws(() => busy.onOk('a', now), wrong);
         assert.throws(() => busy.onBusy('a', undefined, now), wrong);
-        assert.throws(() => busy.onBusy('a', now), fails(argument, /^retryAfterMs /));
+        assert.throws(() => busy.onBusy('a', now), fails(argument, /^`retryAfterMs` must be a number of milliseconds/));
       }
       for (const service of /** @type {any[]} */ ([undefined, null, 7, {}])) {
         assert.throws(() => busy.turn(service), fails(argument, /^`service` must be a string/));
       }
-      assert.throws(() => busy.turn('a', /** @type {any} */ ('1')), fails(argument, /^nowMs: /));
+      assert.throws(() => busy.turn('a', /** @type {any} */ ('1')), fails(argument, /^`nowMs` must be a number, got "1"/));
       assert.throws(() => new BusyThrottle(/** @type {any} */ (7)), fails(argument, /^`options` /));
       assert(busy.shouldSend('a'));
     });
@@ -125,7 +125,7 @@ function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
         [{ mode: 'dead' }, /^`mode` must be "live" or "document", got "dead"$/],
         [{ maxPause: 5 }, /^`maxPause` must be a duration such as "10s", got 5$/],
         [{ flor: 5 }, /^`flor` is an unknown key; did you mean `floor`\?$/],
-        [{ recoverRate: 3, recoverValue: 3 }, /^recoverValue: a limit recovers by/],
+        [{ recoverRate: 3, recoverValue: 3 }, /^`recoverValue` must not be given together with `recoverRate`/],
       ];
       for (const [options, message] of wrongs) {
         assert.throws(() => new BusyThrottle(options), fails(config, message));
