@@ -184,7 +184,7 @@ def test_buckets_survive_a_restart_and_differ_between_folders(tmp_path: Path) ->
         said.append(run(tmp_path / folder, code))
     assert [lines[-1] for lines in said] == ["200", "200", "429", "200"]
     assert [len(lines) for lines in said] == [2, 2, 3, 2]
-    assert "before this program opened the table" in said[2][1]
+    assert "before this process opened the table" in said[2][1]
     tables = [re.findall(r"table (shop-app.py-\w+)", lines[0])[0] for lines in said]
     assert tables[0] == tables[1] == tables[2] != tables[3]
 
@@ -212,7 +212,7 @@ print([ask(app) for _ in range(6)])
 """
     (tmp_path / "shop").mkdir()
     said = run(tmp_path / "shop", code)
-    assert ['"default 2": give each a name' in line for line in said[:4]] == [
+    assert ['this one uses "default 2"' in line for line in said[:4]] == [
         False,
         False,
         True,

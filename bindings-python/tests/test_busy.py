@@ -114,7 +114,7 @@ def test_invalid_service_name_is_an_error(busy: BusyThrottle, service: Any) -> N
         ({"floor": 0}, "`floor` must be a number from 0.0001 to 1000000, got 0"),
         ({"max_pause": 5}, '`max_pause` must be a duration such as "10s", got 5'),
         ({"recover_rate": 3, "mode": "live"}, '`recover_rate` has no effect in mode "live"'),
-        ({"table": "a/b"}, "table.name"),
+        ({"table": "a/b"}, "`table.name` "),
         (
             {"table": "x", "clock": ManualClock()},
             "`table` must not be a named table with a manual clock",

@@ -114,7 +114,7 @@ def test_configuration_error_names_the_field(options: dict[str, Any], field: str
     with pytest.raises(ConfigError) as caught:
         Throttle(**options)
     assert caught.value.field == field
-    assert str(caught.value).startswith(f"{field}: ")
+    assert str(caught.value).startswith(f"`{field}` ")
 
 
 def test_deeply_nested_configuration_is_an_error() -> None:

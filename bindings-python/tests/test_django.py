@@ -313,12 +313,12 @@ def test_allow_accepts_names_only_if_tags_are_names() -> None:
             view = limit("1/hour")(web.view)
             assert statuses(web, view, 3, user=alice) == [200] * 3
             assert statuses(web, view, 2, user=bob) == [200, 429]
-            with pytest.raises(ConfigError, match=r'^allow: must be .* got "user:alice"$'):
+            with pytest.raises(ConfigError, match=r'^`allow` must .* got "user:alice"$'):
                 limit("1/hour", tag="address")(web.view)
     dthrottle.django._limits.cache_clear()
     with site(allow=["user:alice"], application_limits="1/hour"):
         limit("1/hour", tag="user")(hello)
-        with pytest.raises(ConfigError, match=r'^allow: must be .* got "user:alice"$'):
+        with pytest.raises(ConfigError, match=r'^`allow` must .* got "user:alice"$'):
             ThrottleMiddleware(hello)
 
 

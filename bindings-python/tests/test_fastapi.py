@@ -189,9 +189,9 @@ def test_allow_accepts_names_only_if_tags_are_names() -> None:
     limiter = Limiter(table=False, allow=["alice"])
     _, web = application(one=limiter.limit("1/hour", tag=lambda _request: "alice"))
     assert web.statuses(3, "/one") == [200] * 3
-    with pytest.raises(ConfigError, match=r'^allow: must be .* got "alice"$'):
+    with pytest.raises(ConfigError, match=r'^`allow` must .* got "alice"$'):
         limiter.limit("1/hour")
-    with pytest.raises(ConfigError, match=r'^allow: must be .* got "localhost"$'):
+    with pytest.raises(ConfigError, match=r'^`allow` must .* got "localhost"$'):
         limiter.shared_limit("1/hour", scope="all", allow=["localhost"])
 
 

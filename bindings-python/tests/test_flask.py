@@ -369,7 +369,7 @@ def test_allow_accepts_names_only_if_tags_are_names() -> None:
     app = application(limiter, one=limiter.limit("1/hour", tag=by_query)(hello))
     assert statuses(app, "/one?user=alice", 3) == [200] * 3
     assert statuses(app, "/one?user=bob", 2) == [200, 429]
-    with pytest.raises(ConfigError, match=r'^allow: must be .* got "alice"$'):
+    with pytest.raises(ConfigError, match=r'^`allow` must .* got "alice"$'):
         limiter.limit("1/hour")
     limiter.limit("1/hour", allow=["127.0.0.1", b"alice"])
 
@@ -377,7 +377,7 @@ def test_allow_accepts_names_only_if_tags_are_names() -> None:
 def test_names_in_allow_are_checked_with_the_configuration_of_the_application() -> None:
     limiter = make(allow=["alice"], default_limits="1/hour")
     app = Flask("shop")
-    with pytest.raises(ConfigError, match=r'^allow: must be .* got "alice"$'):
+    with pytest.raises(ConfigError, match=r'^`allow` must .* got "alice"$'):
         limiter.init_app(app)
     app.config["DTHROTTLE_TAG"] = by_query
     limiter.init_app(app)
@@ -391,7 +391,7 @@ def test_wrong_configuration_of_one_application_does_not_affect_another() -> Non
     view = limiter.limit("1/hour")(hello)
     app = Flask("shop")
     app.config["DTHROTTLE_ALLOW"] = ["alice"]
-    with pytest.raises(ConfigError, match=r'^allow: must be .* got "alice"$'):
+    with pytest.raises(ConfigError, match=r'^`allow` must .* got "alice"$'):
         limiter.init_app(app)
     # The wrong configuration has no effect on another application.
     assert statuses(application(limiter, one=view), "/one", 2) == [200, 429]

@@ -113,7 +113,7 @@ def test_list_shows_tables_and_remove_removes_one(table: Any, capsys: Output) ->
     assert (found["name"], found["buckets"], found["cluster"]) == (table["name"], 1, None)
     assert found["path"].startswith(table["dir"])
     assert run(table, "remove", "other") == 2
-    assert 'no table "other"' in capsys.readouterr().err
+    assert 'unknown table "other"' in capsys.readouterr().err
 
 
 def test_json_of_a_check_has_every_field_of_a_decision(table: Any, capsys: Output) -> None:

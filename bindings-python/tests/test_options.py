@@ -52,7 +52,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("allow", ["10.0.0.1:80"], "network"),
     ("allow", ["[::1]"], "network"),
     ("allow", 5, "list"),
-    ("allow", later, "the option skip takes a function"),
+    ("allow", later, "belongs in the option `skip`"),
     ("skip", "alice", "a function"),
     ("skip_failed_requests", 1, "true or false"),
     ("skip_successful_requests", "yes", "true or false"),
@@ -181,7 +181,7 @@ def test_table_burst_or_domain_given_twice_is_an_error(client: Any, tmp_path: Pa
         with pytest.raises(ConfigError, match="table") as caught:
             client(source, table="web")
         assert caught.value.field == "table"
-    with pytest.raises(ConfigError, match="the throttle has its own"):
+    with pytest.raises(ConfigError, match="must not be given together with `throttle`"):
         client(Throttle("10/s"), burst=5)
     with pytest.raises(ConfigError, match="given once"):
         client({"rate": "10/s", "burst": 20}, burst=5)
@@ -198,5 +198,5 @@ def test_none_as_option_means_the_default(client: Any) -> None:
 @kinds
 @pytest.mark.parametrize("key", [5, None, "\ud800"])
 def test_option_name_that_is_no_text_is_an_error(client: Any, key: Any) -> None:
-    with pytest.raises(ConfigError, match=r"^options: must have names that are text, got "):
+    with pytest.raises(ConfigError, match=r"^`options` must have names that are text, got "):
         client({"rate": "1/s", key: 1}, table=False)

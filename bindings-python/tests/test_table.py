@@ -211,6 +211,6 @@ def test_table_of_a_group_is_accessible_to_it(tmp_path: Path) -> None:
         Throttle("1/s", table={**in_folder(tmp_path), "group": group})
     (file,) = tmp_path.iterdir()
     assert file.stat().st_mode & 0o777 == 0o660
-    with pytest.raises(ConfigError, match="no group") as caught:
+    with pytest.raises(ConfigError, match="must be a group") as caught:
         Throttle("1/s", table={**in_folder(tmp_path), "group": "no such group"})
     assert caught.value.field == "table.group"
