@@ -1,29 +1,29 @@
 /*
- * The same as hammer.py: hammer FOLDER TAGS ASKS.
+ * Like hammer.py: hammer FOLDER TAGS CHECKS.
  */
 #include <dthrottle.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int passes(const dthrottle_domain_t *domain, const char *name, size_t len, int ask)
+static int passes(const dthrottle_domain_t *domain, const char *name, size_t len, int check)
 {
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
-    if (ask % 2)
+    if (check % 2)
         return dthrottle_allow(domain, name, len, 1) == 1;
     return dthrottle_check(domain, name, len, 1, &decision) == DTHROTTLE_OK && decision.allowed;
 }
 
-static void run_round(const dthrottle_domain_t *domain, const char *round, int tags, int asks)
+static void run_round(const dthrottle_domain_t *domain, const char *round, int tags, int checks)
 {
     char name[128];
     int *passed = calloc((size_t)tags, sizeof *passed);
     if (!passed)
         exit(EXIT_FAILURE);
-    for (int ask = 0; ask < asks; ask++) {
+    for (int check = 0; check < checks; check++) {
         for (int tag = 0; tag < tags; tag++) {
             int len = snprintf(name, sizeof name, "%s %d", round, tag);
-            passed[tag] += passes(domain, name, (size_t)len, ask);
+            passed[tag] += passes(domain, name, (size_t)len, check);
         }
     }
     for (int tag = 0; tag < tags; tag++)

@@ -1,10 +1,10 @@
-// The same as hammer.py: node hammer.js FOLDER TAGS ASKS.
+// Like hammer.py: node hammer.js FOLDER TAGS CHECKS.
 'use strict';
 
 const readline = require('node:readline');
 const { Throttle } = require('../../bindings-node');
 
-const [dir = '', tags = '0', asks = '0'] = process.argv.slice(2);
+const [dir = '', tags = '0', checks = '0'] = process.argv.slice(2);
 
 const throttle = new Throttle({
   rate: '1 per 100 years',
@@ -14,10 +14,10 @@ const throttle = new Throttle({
 console.log('ready');
 readline.createInterface({ input: process.stdin }).on('line', (round) => {
   const passed = Array(Number(tags)).fill(0);
-  for (let ask = 0; ask < Number(asks); ask += 1) {
+  for (let check = 0; check < Number(checks); check += 1) {
     for (let tag = 0; tag < passed.length; tag += 1) {
       const name = `${round} ${tag}`;
-      const allowed = ask % 2 ? throttle.allow(name) : throttle.check(name).allowed;
+      const allowed = check % 2 ? throttle.allow(name) : throttle.check(name).allowed;
       passed[tag] += Number(allowed);
     }
   }

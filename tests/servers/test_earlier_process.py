@@ -12,7 +12,7 @@ import nginx as nginx_config
 import pytest
 from server import Server, free_port, running, server_folder
 
-WARNING = "because of requests that were counted before this program opened the table"
+WARNING = "because of requests before this process opened the table"
 VARIABLE = "DTHROTTLE_FRESH_TABLES"
 
 

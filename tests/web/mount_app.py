@@ -1,4 +1,4 @@
-"""An application that uWSGI mounts several times, each in an interpreter of its own."""
+"""An application that uWSGI mounts several times, each in its own interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""uWSGI runs each mounted application in an interpreter of its own."""
+"""uWSGI runs each mounted application in its own interpreter."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ fn a_refusal_that_an_earlier_start_caused_is_logged() {
     daemon.wait_for_exit();
     daemon.restart();
     assert_eq!(daemon.exchange(b"b\nb\na\n", 9), b"OK\nNO\nNO\n");
-    let line = daemon.wait_for("before this program opened the table");
+    let line = daemon.wait_for("before this process opened the table");
     assert!(line.contains("run `dthrottle table remove "), "{line}");
 }
 
