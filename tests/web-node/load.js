@@ -6,10 +6,10 @@ const { setTimeout: sleep } = require('node:timers/promises');
 
 const { request } = require('./servers.js');
 
-const ASKING = 8;
+const CLIENTS = 8;
 const PAUSE_MS = 60;
 
-class Seen {
+class LoadResult {
   /** @type {Record<number, number>} */
   statuses = {};
   /** @type {Set<string>} */
@@ -31,7 +31,7 @@ class Seen {
     }
   }
 
-  get asked() {
+  get count() {
     return Object.values(this.statuses).reduce((sum, count) => sum + count, 0);
   }
 }
@@ -44,15 +44,15 @@ class Seen {
  * @param {string} [path]
  */
 async function burst(port, count, client, path = '/') {
-  const seen = new Seen();
+  const results = new LoadResult();
   let left = count;
-  await Promise.all(Array.from({ length: ASKING }, async () => {
+  await Promise.all(Array.from({ length: CLIENTS }, async () => {
     while (left > 0) {
       left -= 1;
-      seen.add(await request(port, path, { client }));
+      results.add(await request(port, path, { client }));
     }
   }));
-  return seen;
+  return results;
 }
 
 /**
@@ -63,33 +63,33 @@ async function burst(port, count, client, path = '/') {
  * @param {string} [path]
  */
 async function load(ports, seconds, client, path = '/') {
-  const seen = ports.map(() => new Seen());
+  const results = ports.map(() => new LoadResult());
   const agent = new Agent({ keepAlive: true });
   const end = performance.now() + 1000 * seconds;
   await Promise.all(ports.flatMap((port, i) =>
-    Array.from({ length: ASKING }, async (_, number) => {
-      await sleep((PAUSE_MS * number) / ASKING);
+    Array.from({ length: CLIENTS }, async (_, number) => {
+      await sleep((PAUSE_MS * number) / CLIENTS);
       while (performance.now() < end) {
         const begin = performance.now();
-        seen[i].add(await request(port, path, { client, agent }));
+        results[i].add(await request(port, path, { client, agent }));
         await sleep(Math.max(1, PAUSE_MS - (performance.now() - begin)));
       }
     }),
   ));
   agent.destroy();
-  return seen;
+  return results;
 }
 
 /**
  * The number of requests that several servers allowed, and the number that one bucket would have allowed.
- * @param {Seen[]} seen
+ * @param {LoadResult[]} results
  * @param {number} rate
  * @param {number} capacity
  */
-function against(seen, rate, capacity) {
-  const times = seen.flatMap(({ allowedAt }) => allowedAt).sort((a, b) => a - b);
+function compareWithBucket(results, rate, capacity) {
+  const times = results.flatMap(({ allowedAt }) => allowedAt).sort((a, b) => a - b);
   const seconds = (times[times.length - 1] - times[0]) / 1000;
   return { passed: times.length, bucket: capacity + rate * seconds };
 }
 
-module.exports = { against, burst, load };
+module.exports = { compareWithBucket, burst, load };

@@ -9,7 +9,7 @@ const { join } = require('node:path');
 const { after, describe, it } = require('node:test');
 const { setTimeout: sleep } = require('node:timers/promises');
 
-const { against, burst, load } = require('./load.js');
+const { compareWithBucket, burst, load } = require('./load.js');
 const { TestServers, request, twoNodes } = require('./servers.js');
 
 const RATE = 40;
@@ -57,10 +57,10 @@ describe('several servers', { concurrency: true }, () => {
     for (const port of ports) await request(port, PATH, { client: 'nobody' }); // by which it joins
     await sleep(2000);
     const seen = await load(ports, 20, 'client', PATH);
-    const { passed, bucket } = against(seen, RATE, BURST);
-    for (const { asked, processes, statuses } of seen) {
+    const { passed, bucket } = compareWithBucket(seen, RATE, BURST);
+    for (const { count, processes, statuses } of seen) {
       assert.deepEqual(Object.keys(statuses), ['200', '429']);
-      assert.ok(asked > 1.25 * RATE * 20, 'too few requests were sent for this test');
+      assert.ok(count > 1.25 * RATE * 20, 'too few requests were sent for this test');
       assert.ok(processes.size > 1);
     }
     assert.ok(Math.abs(passed / bucket - 1) < 0.02, `${passed} passed; one bucket gives ${bucket}`);
@@ -109,7 +109,7 @@ describe('several servers', { concurrency: true }, () => {
     const servers = await started(() => Promise.all([1, 2].map(() =>
       place.node(place.folder(), { rate: `${RATE}/s`, burst: BURST, ...HERE }, { workers: 2 }))));
     const seen = await load(servers.map(({ port }) => port), 4, 'client', PATH);
-    const { passed, bucket } = against(seen, RATE, BURST);
+    const { passed, bucket } = compareWithBucket(seen, RATE, BURST);
     assert.ok(passed > 1.7 * bucket, `${passed} passed; one bucket gives ${bucket}`);
   });
 });
