@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
+from test_package import pythons, serves, wheel
+
+__all__ = ["wheel"]
 
 SCRIPT = """
 import sys
@@ -41,41 +46,56 @@ assert pickle.loads(pickle.dumps(decision)) == decision
 """
 
 
-def run(code: str) -> str:
-    command = [sys.executable, "-c", SCRIPT + code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+@pytest.fixture
+def package(wheel: Path, tmp_path: Path) -> Path:
+    """Return a folder with the package, for other Pythons than this one."""
+    zipfile.ZipFile(wheel).extractall(tmp_path / "package")
+    return tmp_path / "package"
 
 
-def test_every_interpreter_loads_the_module_and_shares_named_tables(tmp_path: Path) -> None:
-    check = CHECK.format(folder=str(tmp_path))
-    # The second one begins after the first one has ended, and both after the main one.
-    output = run(
-        f"check = {check!r}\n"
-        "exec(check)\n"
-        "for _ in range(2):\n"
-        "    interpreter = create()\n"
-        "    run(interpreter, check)\n"
-        "    interpreters.destroy(interpreter)\n"
+def run(code: str, package: Path, python: Path | str = sys.executable) -> list[str]:
+    done = subprocess.run(
+        [python, "-c", SCRIPT + code],
+        env={**os.environ, "PYTHONPATH": str(package)},
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
-    error = "`cost` must be an int from 0 to 2**64 - 1, got -1"
-    assert output.splitlines() == [
-        "4 True",
-        error,
-        error,
-        "2 True",
-        error,
-        error,
-        "0 False",
-        error,
-        error,
-    ]
+    assert (done.returncode, done.stderr) == (0, ""), python
+    return done.stdout.splitlines()
 
 
-def test_module_can_be_imported_again_in_one_interpreter() -> None:
+def installed_pythons() -> set[Path]:
+    return {Path(sys.executable), *filter(serves, pythons())}
+
+
+def test_every_interpreter_loads_the_module_and_shares_named_tables(
+    package: Path, tmp_path: Path
+) -> None:
+    for number, python in enumerate(installed_pythons()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        check = CHECK.format(folder=str(folder))
+        # The second one begins after the first one has ended, and both after the main one.
+        code = (
+            f"check = {check!r}\n"
+            + """
+exec(check)
+for _ in range(2):
+    interpreter = create()
+    run(interpreter, check)
+    interpreters.destroy(interpreter)
+"""
+        )
+        error = "`cost` must be an int from 0 to 2**64 - 1, got -1"
+        expected = [
+            line for answer in ("4 True", "2 True", "0 False") for line in (answer, error, error)
+        ]
+        assert run(code, package, python) == expected, python
+
+
+def test_module_can_be_imported_again_in_one_interpreter(package: Path) -> None:
     code = """
-import sys
 for _ in range(2):
     import dthrottle
     throttle = dthrottle.Throttle("1/hour")
@@ -86,15 +106,20 @@ for _ in range(2):
     for name in [name for name in sys.modules if name.startswith("dthrottle")]:
         del sys.modules[name]
 """
-    assert run(code) == "ArgumentError True\n" * 2
+    assert run(code, package) == ["ArgumentError True"] * 2
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="no interpreter has a lock of its own")
-def test_interpreter_with_a_lock_of_its_own_gets_an_error() -> None:
-    assert "isolated subinterpreter" in run("""
-interpreter = interpreters.create()
-try:
-    failure = run(interpreter, "import dthrottle")
-except Exception as error:
-    print(error)
-""")
+def test_interpreter_with_a_gil_of_its_own_gets_an_error(package: Path) -> None:
+    # Python before 3.12 has no such interpreters.
+    code = """
+if sys.version_info >= (3, 12):
+    interpreter = interpreters.create()
+    try:
+        run(interpreter, "import dthrottle")
+    except Exception as error:
+        print("isolated subinterpreter" in str(error))
+else:
+    print(True)
+"""
+    for python in installed_pythons():
+        assert run(code, package, python) == ["True"], python
