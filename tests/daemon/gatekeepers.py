@@ -119,6 +119,6 @@ def gatekeeper(daemon: Daemon, *domains: str) -> Iterator[Gatekeeper]:
 
 def read_count(client: Client, name: str) -> int:
     """Return a count of the daemon by its name."""
-    answers = client._talk(b"\0stats\n", 1)
+    answers = client._request(b"\0stats\n", 1)
     assert answers is not None
     return int(answers[0].split(f'"{name}":'.encode())[1].split(b",")[0])

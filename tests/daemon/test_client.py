@@ -101,7 +101,7 @@ def test_refund_and_reset_need_the_token_over_tcp(daemon: Daemon) -> None:
         assert client.peek("token").remaining == 2
         assert client.reset("token")
         assert client.peek("token").remaining == 10
-    with pytest.raises(ArgumentError, match="token must be"):
+    with pytest.raises(ArgumentError, match="`token` must be"):
         Client(daemon.tcp, token="a\0b")
 
 
@@ -123,7 +123,7 @@ def test_an_idle_connection_that_the_daemon_closed_does_not_count_as_a_failure()
 
 
 def test_invalid_arguments_raise_errors(client: Client) -> None:
-    with pytest.raises(ArgumentError, match="newline"):
+    with pytest.raises(ArgumentError, match="line break"):
         client.allow("a\nb")
     with pytest.raises(ArgumentError, match="str or bytes"):
         client.allow(5)  # type: ignore[arg-type]
@@ -210,7 +210,7 @@ def test_the_client_fails_open_while_the_daemon_is_down_and_reconnects(
             )
             time.sleep(0.01)
         assert [record.getMessage().split(":")[0] for record in caplog.records] == [
-            "dthrottled does not answer, everything is allowed",
+            "dthrottled does not answer, so every check is allowed",
             "dthrottled answers again",
         ]
         client.close()

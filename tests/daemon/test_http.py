@@ -95,7 +95,7 @@ def test_check_answers_with_json(daemon: Daemon) -> None:
         ("", "argument", "tag is missing"),
         ("tag=x&cost=5", "cost", "can never pass"),
         ("tag=x&cost=y", "argument", "cost must be a whole number"),
-        ("tag=x&domain=none", "domain", "no domain"),
+        ("tag=x&domain=none", "domain", "unknown domain"),
         ("tag=x&price=5", "argument", "is not a parameter"),
     ]:
         answer = check(query)
