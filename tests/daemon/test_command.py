@@ -68,7 +68,7 @@ def test_check_with_json_prints_the_fields_of_the_http_response(daemon: Daemon) 
 
 def test_daemon_may_be_a_relative_path(daemon: Daemon) -> None:
     for place in ("socket", "./socket"):
-        command = [COMMAND, "check", "relative", "--cost", "1", "--daemon", place]
+        command = [str(COMMAND), "check", "relative", "--cost", "1", "--daemon", place]
         done = subprocess.run(command, cwd=daemon.dir, capture_output=True, text=True, timeout=LONG)
         assert (done.returncode, done.stderr) == (0, ""), place
         assert done.stdout.startswith("allowed\n")
@@ -129,14 +129,14 @@ def test_errors_name_the_argument_and_the_fix(daemon: Daemon) -> None:
         ("nowhere.sock", "cannot connect to nowhere.sock: No such file or directory"),
         ("localhost:7373", '--daemon must be a path or an address such as "127.0.0.1:7373", got'),
     ]:
-        command = [COMMAND, "stats", "--daemon", place]
+        command = [str(COMMAND), "stats", "--daemon", place]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 
 
 def test_the_answer_of_another_server_is_an_error(daemon: Daemon) -> None:
     for words in (["check", "x"], ["peek", "x"], ["reset", "x"], ["stats"]):
-        command = [COMMAND, *words, "--daemon", daemon.http]
+        command = [str(COMMAND), *words, "--daemon", daemon.http]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
         assert (done.returncode, "the answer is not from a dthrottled" in done.stderr) == (2, True)
 
