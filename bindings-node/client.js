@@ -164,7 +164,7 @@ class Client {
    */
   #exchange(line) {
     if (this.#closed) {
-      throw new DthrottleError('DTHROTTLE_CLOSED', 'the client is closed; make a new one');
+      throw new DthrottleError('DTHROTTLE_CLOSED', 'the client is closed; create a new one');
     }
     const now = performance.now();
     if (now < this.#pausedUntil || this.#pending.length >= this.#maxPending) {

@@ -49,7 +49,7 @@ pub fn new_link(
         incarnation.unwrap_or_else(|| default_incarnation().max(earlier.saturating_add(1)));
     if incarnation <= earlier {
         let message =
-            format!("incarnation: must be greater than that of the earlier link, {earlier}");
+            format!("`incarnation` must be greater than that of the earlier link, {earlier}, got {incarnation}");
         return Err(argument(message));
     }
     let Some(mut engine) = internals::engine(&throttle, seed.unwrap_or(random), incarnation) else {
@@ -161,7 +161,7 @@ fn parse(name: &str, text: &str) -> Result<PeerAddr> {
         _ => {
             let shown: String = text.chars().take(MAX_SHOWN).collect();
             Err(argument(format!(
-                "{name}: must be the IP address and port of a node, such as 10.0.0.1:7373 or \
+                "`{name}` must be the IP address and port of a node, such as 10.0.0.1:7373 or \
                  [fd00::1]:7373, got {shown:?}"
             )))
         }
