@@ -56,7 +56,7 @@ def _collected(kind: Kind, requests: int) -> int:
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
-    """End a server. It may be told just before it goes to sleep, and not notice."""
+    """Terminate a server. Repeats the signal, because a server may miss it before it sleeps."""
     for _ in range(SECONDS):
         server.terminate()
         try:
@@ -65,4 +65,4 @@ def _end(server: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             pass
     server.kill()
-    raise SystemExit(f"does not end: {server.args!r}")
+    raise SystemExit(f"the server does not exit: {server.args!r}")

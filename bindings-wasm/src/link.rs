@@ -48,8 +48,9 @@ pub fn new_link(
     let incarnation =
         incarnation.unwrap_or_else(|| default_incarnation().max(earlier.saturating_add(1)));
     if incarnation <= earlier {
-        let message =
-            format!("`incarnation` must be greater than that of the earlier link, {earlier}, got {incarnation}");
+        let message = format!(
+            "`incarnation` must be greater than that of the earlier link, {earlier}, got {incarnation}"
+        );
         return Err(argument(message));
     }
     let Some(mut engine) = internals::engine(&throttle, seed.unwrap_or(random), incarnation) else {

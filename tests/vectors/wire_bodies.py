@@ -1,6 +1,6 @@
 """Encodes and decodes the bodies of datagrams, following docs/protocol.md.
 
-A meaning is what protocol.json has. The writer writes whatever it is told, right or wrong.
+A meaning is a body in protocol.json. The writer encodes any meaning, valid or not.
 """
 
 from __future__ import annotations

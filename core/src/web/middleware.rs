@@ -71,7 +71,7 @@ pub struct Middleware {
 #[derive(Debug)]
 pub(super) enum Source {
     /// The application's own throttle.
-    Given(Domain),
+    Application(Domain),
     /// A throttle that was created for middlewares, and the name of the domain.
     Shared(SharedThrottle, String),
 }
@@ -112,7 +112,7 @@ impl Middleware {
     /// Returns the name of the domain that requests are charged to.
     pub fn domain_name(&self) -> &str {
         match &self.source {
-            Source::Given(domain) => domain.name(),
+            Source::Application(domain) => domain.name(),
             Source::Shared(_, name) => name,
         }
     }
@@ -120,7 +120,7 @@ impl Middleware {
     /// Returns the name of the table, if the middleware opens it and it has a name.
     pub fn table_name(&self) -> Option<String> {
         match &self.source {
-            Source::Given(_) => None,
+            Source::Application(_) => None,
             Source::Shared(shared, _) => shared.table_name(),
         }
     }
@@ -129,7 +129,7 @@ impl Middleware {
     /// the application.
     pub fn shared(&self) -> Option<&SharedThrottle> {
         match &self.source {
-            Source::Given(_) => None,
+            Source::Application(_) => None,
             Source::Shared(shared, _) => Some(shared),
         }
     }
@@ -156,7 +156,7 @@ impl Middleware {
             return Ok(domain);
         }
         let domain = match &self.source {
-            Source::Given(domain) => domain.clone(),
+            Source::Application(domain) => domain.clone(),
             Source::Shared(shared, name) => {
                 let domain = shared.domain(name)?;
                 self.warn_of_table(shared);

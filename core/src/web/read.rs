@@ -104,7 +104,12 @@ impl Middleware {
             }
             let headers = Headers::of_domain(options.headers, options.legacy_headers, &domain);
             check_cost(&given, &options, headers.policies())?;
-            return Ok(Middleware::new(options, Source::Given(domain), headers, setup.unix_ms));
+            return Ok(Middleware::new(
+                options,
+                Source::Application(domain),
+                headers,
+                setup.unix_ms,
+            ));
         }
         let mut config = given.config(&setup)?;
         if setup.clock.is_none()
