@@ -17,8 +17,8 @@ RULE = "DThrottleRule default 1/s\n"
 BAD: list[tuple[str, str]] = [
     # Rules.
     ("DThrottleRule default", "takes a domain, a rate such as"),
-    ("DThrottleRule default 1/fortnight", 'DThrottleRule: rules[0].rate: "1/fortnight"'),
-    ("DThrottleRule default 0/s", "DThrottleRule: rules[0].rate: "),
+    ("DThrottleRule default 1/fortnight", "DThrottleRule: `rules[0].rate` must be a rate such as"),
+    ("DThrottleRule default 0/s", "DThrottleRule: `rules[0].rate` must be a rate such as"),
     ("DThrottleRule default 1/s burst=0", '"burst=0": must be a number of requests'),
     ("DThrottleRule default 1/s burst=5x", '"burst=5x": must be a number of requests'),
     (
@@ -29,7 +29,7 @@ BAD: list[tuple[str, str]] = [
     ("DThrottleRule default 1/s charge_refused=x", '"charge_refused=x": must be on or off'),
     (
         "DThrottleRule a 1/s name=x\nDThrottleRule a 2/s name=x",
-        '"x" is the name of an earlier rule; choose another',
+        "`domains.a.rules[1].name` must be unique in its domain",
     ),
     # Directives for locations.
     ("DThrottle Perhaps", "DThrottle must be On or Off"),
@@ -54,23 +54,32 @@ BAD: list[tuple[str, str]] = [
     ("DThrottleEnvironment 1", "DThrottleEnvironment must be On or Off"),
     ("DThrottleLogLevel loud", "DThrottleLogLevel must be debug, info, notice"),
     # Table.
-    ("DThrottleTable a/b", "DThrottleTable: table.name: "),
+    ("DThrottleTable a/b", "DThrottleTable: `table.name` must have only letters"),
     ("DThrottleTable a size=0", '"size=0": must be a number of bytes such as size=64M'),
-    ("DThrottleTable a size=1K", "DThrottleTable: table.size: 1024 bytes are too few"),
+    ("DThrottleTable a size=1K", "DThrottleTable: `table.size` must be at least 4800512 bytes"),
     ("DThrottleTable a b", '"b": unknown parameter; DThrottleTable takes a name'),
     ("DThrottleTable a\nDThrottleTable b", "DThrottleTable must be given once, with a name"),
     # Cluster.
     (
         "DThrottleCluster name=a liste=x",
-        "DThrottleCluster: cluster.liste: unknown key; did you mean listen?",
+        "DThrottleCluster: `cluster.liste` is an unknown key; did you mean `listen`?",
     ),
-    ("DThrottleCluster listen=127.0.0.1:1", "DThrottleCluster: cluster.name"),
-    ("DThrottleCluster name=a name=b", "DThrottleCluster: cluster.name: given twice"),
-    ("DThrottleCluster name=a listen=10.0.0.1:1", "DThrottleCluster: cluster.listen: "),
-    ("DThrottleCluster name=a pacing=x", "DThrottleCluster: cluster.pacing"),
-    ("DThrottleCluster name=a period=50", 'DThrottleCluster: cluster.period: "50"'),
-    ("DThrottleCluster name=a retention=15", 'DThrottleCluster: cluster.retention: "15"'),
-    ("DThrottleCluster name=a secret_file=none", "cluster.secret: "),
+    ("DThrottleCluster listen=127.0.0.1:1", "DThrottleCluster: `cluster.name` is missing"),
+    ("DThrottleCluster name=a name=b", "DThrottleCluster: `cluster.name` is given twice"),
+    (
+        "DThrottleCluster name=a listen=10.0.0.1:1",
+        "DThrottleCluster: `cluster.listen` must be a loopback address",
+    ),
+    ("DThrottleCluster name=a pacing=x", "DThrottleCluster: `cluster.pacing` must be on or off"),
+    (
+        "DThrottleCluster name=a period=50",
+        'DThrottleCluster: `cluster.period` must be a duration such as "100ms", got "50"',
+    ),
+    (
+        "DThrottleCluster name=a retention=15",
+        'DThrottleCluster: `cluster.retention` must be a duration such as "15s", got "15"',
+    ),
+    ("DThrottleCluster name=a secret_file=none", "`cluster.secret`: cannot read"),
     ("DThrottleCluster name=a peer=x peer=10.0.0", "cluster.peers[1]"),
     # File.
     ("DThrottleConfigFile none.toml", '"FOLDER/none.toml": cannot be read'),
@@ -104,7 +113,7 @@ def test_errors_in_a_file_name_it_and_the_line(tmp_path: Path) -> None:
     file.write_text("[domains.a]\nrate = '1/fortnight'\n")
     lines = f"DThrottleConfigFile {file}\nDThrottleDomain a\nDThrottle On\n"
     status, text, _ = apache.check_config(lines)
-    assert (status, f"{file}: line 2: domains.a.rate: " in text) == (1, True), text
+    assert (status, f"{file}: line 2: `domains.a.rate` must be a rate" in text) == (1, True), text
     file.write_text("[domains.a]\nrate = '1/s'\n[cluster]\nname='x'\nlisten = '127.0.0.1:0'\n")
     assert apache.check_config(lines)[0] == 0
     status, text, _ = apache.check_config(lines + "DThrottleCluster name=x\n")

@@ -102,7 +102,7 @@ BAD: list[tuple[str, str]] = [
         "DThrottleDomain one\n" + host("a", "DThrottleRule one 1/s"),
         'names the unknown domain "one": add a DThrottleRule',
     ),
-    (host("a" * 250, "DThrottleRule default 1/s"), "a name has 1 to 255"),
+    (host("a" * 250, "DThrottleRule default 1/s"), "must have 1 to 255 bytes, got 260"),
     (host("a", "DThrottle On"), "DThrottle is on, but there is no rule"),
 ]
 
