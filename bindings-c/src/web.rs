@@ -268,6 +268,9 @@ impl Domain {
 
 #[cold]
 fn unknown_kind(name: &str) -> dthrottle_core::Error {
-    let message = format!("must be one of {}, got {name:?}", HeaderFormat::NAMES.join(", "));
+    let message = format!(
+        "a kind of header fields must be one of {}, got {name:?}",
+        HeaderFormat::NAMES.join(", ")
+    );
     dthrottle_core::Error::new(dthrottle_core::ErrorKind::Config, message)
 }

@@ -132,7 +132,7 @@ static void configuration_calls_reject_invalid_arguments(void)
     BAD(dthrottle_config_set_cluster(config, not_utf8, two, 1, NULL, 0));
     EQUAL(dthrottle_config_set_cluster(config, settings, lens, 2, error, sizeof error),
           DTHROTTLE_ERR_CONFIG);
-    MUST(strncmp(error, "cluster.period: ", 16) == 0);
+    MUST(strncmp(error, "`cluster.period` ", 17) == 0);
 
     BAD(dthrottle_config_check(NULL, NULL, 0));
     BAD(dthrottle_config_rule_count(NULL, NULL, 0));
