@@ -108,7 +108,7 @@
 /** The call succeeded. */
 #define DTHROTTLE_OK 0
 
-/** An invalid configuration: unknown key, bad rate, value out of range, duplicate name. */
+/** An invalid configuration: unknown key, invalid rate, value out of range, duplicate name. */
 #define DTHROTTLE_ERR_CONFIG (-1)
 
 /** An invalid cost: negative, not a whole number, too large, or above the burst. */
@@ -286,14 +286,16 @@ typedef struct {
     bool dry_run;
     /** The rule that refused. Its index, for dthrottle_rule_name(). -1 if there is none. */
     int32_t rule;
-    /** The burst of the deciding rule. DTHROTTLE_UNLIMITED in a domain without rules. */
+    /**
+     * The burst of the deciding rule, in units. DTHROTTLE_UNLIMITED in a domain without rules.
+     */
     uint64_t limit;
     /**
      * Whole units in the bucket of the deciding rule. 0 in debt. DTHROTTLE_UNLIMITED in a domain
      * without rules.
      */
     uint64_t remaining;
-    /** Like remaining, but negative in debt. */
+    /** Like remaining, but negative if the bucket is in debt. */
     int64_t balance;
     /** The units that the check took, or that a peek would take. */
     uint64_t granted;
@@ -304,7 +306,7 @@ typedef struct {
      * allowed it.
      */
     uint64_t retry_after_ns;
-    /** Time until every bucket of the tag is full again. */
+    /** Time until every bucket of the tag is full. */
     uint64_t reset_after_ns;
     /**
      * The deciding rule. limit, remaining and balance are its figures, also if the check was
@@ -452,7 +454,7 @@ typedef struct {
     uint64_t age_ns;
     /** The delay of a datagram. */
     uint64_t delay_ns;
-    /** Reports applied. */
+    /** Reports of the peer that were applied. */
     uint64_t received;
     /** Reports applied that were missing at first. */
     uint64_t repaired;
@@ -616,14 +618,16 @@ typedef struct {
     bool dry_run;
     /** The daemon did not answer in time, so the check is allowed. */
     bool failed_open;
-    /** The burst of the deciding rule. DTHROTTLE_UNLIMITED in a domain without rules. */
+    /**
+     * The burst of the deciding rule, in units. DTHROTTLE_UNLIMITED in a domain without rules.
+     */
     uint64_t limit;
     /**
      * Whole units in the bucket of the deciding rule. 0 in debt. DTHROTTLE_UNLIMITED in a domain
      * without rules.
      */
     uint64_t remaining;
-    /** Like remaining, but negative in debt. */
+    /** Like remaining, but negative if the bucket is in debt. */
     int64_t balance;
     /** The units that the check took, or that a peek would take. */
     uint64_t granted;
@@ -634,7 +638,7 @@ typedef struct {
      * allowed it.
      */
     uint64_t retry_after_ns;
-    /** Time until every bucket of the tag is full again. */
+    /** Time until every bucket of the tag is full. */
     uint64_t reset_after_ns;
     /** The rule that refused. Its name, ended by NUL. Empty if there is none. */
     char rule[256];

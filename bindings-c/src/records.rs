@@ -10,58 +10,59 @@ use crate::ffi::{Flag, VersionedStruct, address, chars, index, ns};
 
 /// The call succeeded.
 pub const DTHROTTLE_OK: i32 = 0;
-/// An invalid configuration: unknown key, bad rate, value out of range, duplicate name.
+/// An invalid configuration: unknown key, invalid rate, value out of range, duplicate name.
 pub const DTHROTTLE_ERR_CONFIG: i32 = -1;
-/// An invalid cost: negative, not a whole number, too large, or above the burst.
+/// An invalid cost: negative, not whole, too large, or above the burst of a rule.
 pub const DTHROTTLE_ERR_COST: i32 = -2;
-/// The throttle has no domain of this name.
+/// A domain that does not exist.
 pub const DTHROTTLE_ERR_DOMAIN: i32 = -3;
 /// The throttle is closed.
 pub const DTHROTTLE_ERR_CLOSED: i32 = -4;
-/// An invalid argument. For example a wrong length, text that is not UTF-8, or a clock that is set
-/// back.
+/// Another invalid argument. For example a wrong length, text that is not UTF-8, or a clock that is
+/// set back.
 pub const DTHROTTLE_ERR_ARGUMENT: i32 = -5;
-/// A configuration file cannot be read.
+/// A file that cannot be used: a configuration, a secret, or a table.
 pub const DTHROTTLE_ERR_FILE: i32 = -6;
-/// A bug in dthrottle. Please report it.
+/// A bug in dthrottle, caught at the border between languages. Please report it.
 pub const DTHROTTLE_ERR_INTERNAL: i32 = -7;
 
-/// The result of a check. docs/semantics.md defines every field. Begin with
-/// DTHROTTLE_DECISION_INIT. After an error it is allowed.
+/// The decision about a check. docs/semantics.md defines every field. Begin with
+/// DTHROTTLE_DECISION_INIT. After an error it says allowed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Decision {
     /// sizeof(dthrottle_decision_t).
     pub size: usize,
-    /// Whether the request may proceed.
+    /// Whether the request may proceed, if necessary after delay.
     pub allowed: Flag,
-    /// Whether the check was allowed at once only because of dry run. Otherwise it would have been
-    /// refused, if rule is set, or delayed.
+    /// Whether only dry run allowed the check, or allowed it without a delay. In the first case
+    /// rule is set.
     pub dry_run: Flag,
-    /// The rule that refused. Its index, for dthrottle_rule_name(). -1 if there is none.
+    /// The rule that refused, if one did. Its index, for dthrottle_rule_name(); -1 if there is
+    /// none.
     pub rule: i32,
-    /// The burst of the deciding rule. DTHROTTLE_UNLIMITED in a domain without rules.
+    /// The burst of the deciding rule, in units. DTHROTTLE_UNLIMITED in a domain without rules.
     pub limit: u64,
-    /// Whole units in the bucket of the deciding rule. 0 in debt. DTHROTTLE_UNLIMITED in a domain
-    /// without rules.
+    /// Whole units left in the bucket of the deciding rule, 0 if it is in debt. DTHROTTLE_UNLIMITED
+    /// in a domain without rules.
     pub remaining: u64,
-    /// Like remaining, but negative in debt.
+    /// Like remaining, but negative if the bucket is in debt.
     pub balance: i64,
-    /// The units that the check took, or that a peek would take.
+    /// Units taken by the check, or that a check would take, for a peek.
     pub granted: u64,
-    /// How long to wait before proceeding. 0 without max_delay, and in dry run.
+    /// How long to wait before proceeding. 0 unless max_delay was set, and 0 in dry run.
     pub delay_ns: u64,
-    /// Time until this check would be allowed without a delay. 0 if it was allowed, unless dry run
-    /// allowed it.
+    /// If the check was refused, the time until it would pass without delay. If dry run skipped a
+    /// delay, that delay. Otherwise 0.
     pub retry_after_ns: u64,
-    /// Time until every bucket of the tag is full again.
+    /// Time until every bucket of the tag is full.
     pub reset_after_ns: u64,
-    /// The deciding rule. limit, remaining and balance are its figures, also if the check was
-    /// allowed. Its index, for dthrottle_rule_name(). -1 if there is none.
+    /// The deciding rule, which limit, remaining and balance describe, whether or not it refused.
+    /// Its index, for dthrottle_rule_name(); -1 if there is none.
     pub deciding: i64,
 }
 
-/// The statistics of a throttle since it was made. Begin with DTHROTTLE_STATS_INIT.
+/// Counters of a throttle since it was created. Begin with DTHROTTLE_STATS_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Stats {
@@ -73,21 +74,21 @@ pub struct Stats {
     pub refused: u64,
     /// Checks that dry run allowed, or allowed without a delay.
     pub dry_run: u64,
-    /// Charges that were not counted, because the table was full or the range of the bucket's time
-    /// was used up.
+    /// Charges that were not counted, because the table had no room or the bucket had reached its
+    /// greatest time. Such checks are allowed.
     pub failed_open: u64,
-    /// How often the debt of a bucket was limited to the largest debt that a bucket can hold.
+    /// How often a debt was clamped to the most that a bucket can hold.
     pub clamped: u64,
-    /// Buckets that were evicted before they were full, because the table was full.
+    /// Buckets that were evicted before they were full, to make room for others.
     pub evicted: u64,
     /// Buckets that are not full now.
     pub buckets: u64,
-    /// Units admitted that are not reported to other nodes, because their bucket was evicted or had
-    /// too many units for one report.
+    /// Units admitted that are never reported to other nodes, because their bucket was evicted or
+    /// had too many unreported units.
     pub unreported: u64,
 }
 
-/// The statistics of a busy throttle in this process since it was made. Begin with
+/// Counters of a busy throttle in this process since it was created. Begin with
 /// DTHROTTLE_BUSY_STATS_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -98,7 +99,7 @@ pub struct BusyStats {
     pub sent: u64,
     /// Requests that were not allowed to be sent yet.
     pub refused: u64,
-    /// Responses that were not busy.
+    /// Good responses.
     pub good: u64,
     /// Busy responses.
     pub busy: u64,
@@ -108,14 +109,14 @@ pub struct BusyStats {
     pub remote_busy: u64,
     /// Services with a limit that were removed, because there were too many services.
     pub forgotten: u64,
-    /// Services now known to all processes that share them.
+    /// Services known now, in all processes that share them.
     pub services: u64,
-    /// Other nodes of the cluster that are up.
+    /// Other nodes of the cluster that are up now.
     pub peers: u64,
 }
 
-/// The state of a cluster, as seen from one node. The same for all processes of a table. Begin with
-/// DTHROTTLE_CLUSTER_STATS_INIT.
+/// The state of a cluster, as seen from one node. All processes of a table see the same state.
+/// Begin with DTHROTTLE_CLUSTER_STATS_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ClusterStats {
@@ -123,39 +124,38 @@ pub struct ClusterStats {
     pub size: usize,
     /// Whether the throttle belongs to a cluster.
     pub in_cluster: Flag,
-    /// The id of this node. 0 before the exchange starts.
+    /// The ID of this node, 0 before the first start of the exchange.
     pub node: u64,
-    /// The incarnation of this node, which grows with each start of the exchange. 0 before the
-    /// first.
+    /// The incarnation of this node's exchange, 0 if it was never started. Later incarnations are
+    /// greater.
     pub incarnation: u64,
-    /// The process that runs the exchange, or ran it last. 0 in WebAssembly.
+    /// The ID of the process that runs the exchange, or ran it last. 0 in WebAssembly.
     pub pid: u64,
     /// The number of current and recent peers, for dthrottle_cluster_peer().
     pub peer_count: u64,
 }
 
-/// A peer, which is another node of the cluster, as seen from one node. Begin with
-/// DTHROTTLE_PEER_INIT.
+/// A peer: another node of the cluster, as seen from this node. Begin with DTHROTTLE_PEER_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Peer {
     /// sizeof(dthrottle_peer_t).
     pub size: usize,
-    /// The id of the peer.
+    /// The ID of the peer.
     pub node: u64,
-    /// The incarnation of the peer.
+    /// The incarnation of the peer's exchange.
     pub incarnation: u64,
-    /// Its address and port, if known.
+    /// The peer's address and port, if known.
     pub address: [c_char; 64],
-    /// up, down, left, or known before it becomes a member.
+    /// up, down, left, or known if it is not a member yet.
     pub state: [c_char; 16],
-    /// Time since the last datagram of the peer.
+    /// Time since a datagram of the peer last arrived.
     pub age_ns: u64,
-    /// The delay of a datagram.
+    /// How long a datagram takes from the peer to this node.
     pub delay_ns: u64,
-    /// Reports applied.
+    /// Reports of the peer that were applied.
     pub received: u64,
-    /// Reports applied that were missing at first.
+    /// Applied reports that were missing at first.
     pub repaired: u64,
     /// Reports that were lost.
     pub lost: u64,
@@ -167,53 +167,52 @@ pub struct Peer {
 pub struct Event {
     /// sizeof(dthrottle_event_t).
     pub size: usize,
-    /// The number of the event, from 1.
+    /// Number of the event, counted from 1.
     pub number: u64,
     /// Time since the event.
     pub age_ns: u64,
     /// peer_up, peer_down, peer_left, rules_differ, reports_lost or warm_start.
     pub kind: [c_char; 32],
-    /// The peer.
+    /// The peer that the event is about.
     pub node: u64,
-    /// For reports_lost the number of reports, for warm_start the number of buckets that were taken
-    /// over.
+    /// Number of reports lost, or of buckets that were copied at a warm start. 0 for other kinds.
     pub value: u64,
 }
 
-/// The result of a check by a daemon. docs/semantics.md defines every field. Begin with
+/// The decision about a check, from a daemon. docs/semantics.md defines every field. Begin with
 /// DTHROTTLE_CLIENT_DECISION_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ClientDecision {
     /// sizeof(dthrottle_client_decision_t).
     pub size: usize,
-    /// Whether the request may proceed.
+    /// Whether the request may proceed, if necessary after delay.
     pub allowed: Flag,
-    /// Whether the check was allowed at once only because of dry run. Otherwise it would have been
-    /// refused, if rule is set, or delayed.
+    /// Whether only dry run allowed the check, or allowed it without a delay. In the first case
+    /// rule is set.
     pub dry_run: Flag,
     /// The daemon did not answer in time, so the check is allowed.
     pub failed_open: Flag,
-    /// The burst of the deciding rule. DTHROTTLE_UNLIMITED in a domain without rules.
+    /// The burst of the deciding rule, in units. DTHROTTLE_UNLIMITED in a domain without rules.
     pub limit: u64,
-    /// Whole units in the bucket of the deciding rule. 0 in debt. DTHROTTLE_UNLIMITED in a domain
-    /// without rules.
+    /// Whole units left in the bucket of the deciding rule, 0 if it is in debt. DTHROTTLE_UNLIMITED
+    /// in a domain without rules.
     pub remaining: u64,
-    /// Like remaining, but negative in debt.
+    /// Like remaining, but negative if the bucket is in debt.
     pub balance: i64,
-    /// The units that the check took, or that a peek would take.
+    /// Units taken by the check, or that a check would take, for a peek.
     pub granted: u64,
-    /// How long to wait before proceeding. 0 without max_delay, and in dry run.
+    /// How long to wait before proceeding. 0 unless max_delay was set, and 0 in dry run.
     pub delay_ns: u64,
-    /// Time until this check would be allowed without a delay. 0 if it was allowed, unless dry run
-    /// allowed it.
+    /// If the check was refused, the time until it would pass without delay. If dry run skipped a
+    /// delay, that delay. Otherwise 0.
     pub retry_after_ns: u64,
-    /// Time until every bucket of the tag is full again.
+    /// Time until every bucket of the tag is full.
     pub reset_after_ns: u64,
-    /// The rule that refused. Its name, ended by NUL. Empty if there is none.
+    /// The rule that refused, if one did. Its name, ended by NUL; empty if there is none.
     pub rule: [c_char; 256],
-    /// The deciding rule. limit, remaining and balance are its figures, also if the check was
-    /// allowed. Its name, ended by NUL. Empty if there is none.
+    /// The deciding rule, which limit, remaining and balance describe, whether or not it refused.
+    /// Its name, ended by NUL; empty if there is none.
     pub deciding: [c_char; 256],
 }
 

@@ -31,7 +31,7 @@ class DthrottleError(Exception):
 
 # xtask: classes
 class ConfigError(DthrottleError, ValueError):
-    """An invalid configuration: unknown key, bad rate, value out of range, duplicate name."""
+    """An invalid configuration: unknown key, invalid rate, value out of range, duplicate name."""
 
     kind = "config"
 
