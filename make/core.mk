@@ -85,6 +85,7 @@ lint-rust: cargo-ready wasm-ready lint-deps
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --quiet --workspace --exclude dthrottle-wasm --all-targets -- -D warnings
 	$(CARGO) clippy --quiet --package dthrottle-wasm --target $(WASM_TARGET) -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --package dthrottle --no-deps --all-features
 
 .PHONY: cargo-ready wasm-ready arm-ready miri-ready check-features test-core test-loom test-loom-deep test-miri test-crash-deep \
 	vectors-check bench lint-deps lint-rust records records-check

@@ -50,9 +50,9 @@ pub enum Tag<'a> {
 pub enum Action {
     /// Let it pass.
     Pass,
-    /// Delay it by this time, call [`Middleware::end_delay`], and let it pass.
+    /// Delay it by this time, call [`Middleware::end_delay`](super::Middleware::end_delay), and let it pass.
     Delay(Duration),
-    /// Refuse it. If the time is not zero: delay it first, and call [`Middleware::end_delay`].
+    /// Refuse it. If the time is not zero: delay it first, and call [`Middleware::end_delay`](super::Middleware::end_delay).
     Refuse(Duration),
 }
 
