@@ -4,7 +4,7 @@
 //! and never exchanges. It reads commands from its input: `run START RATE MS TAG` checks at a rate,
 //! `balance TAG` prints a balance, `take UNITS TAG` takes many units at once and prints the
 //! balance, `stats` prints the statistics of the cluster as `NAME=NUMBER ...`.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this runs in real time")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "it runs in real time")]
 
 use std::env;
 use std::error::Error;

@@ -1,5 +1,5 @@
 //! Compares the number of crates that each feature compiles with README.md.
-#![allow(clippy::disallowed_types, reason = "asks cargo")]
+#![allow(clippy::disallowed_types, reason = "it runs cargo")]
 
 use std::collections::BTreeSet;
 use std::process::Command;

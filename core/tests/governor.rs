@@ -1,6 +1,6 @@
 //! Compares decisions with those of the `governor` crate, for one rule whose interval is a whole
 //! number of nanoseconds.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use std::num::NonZeroU32;
 use std::time::Duration;

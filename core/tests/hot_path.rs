@@ -1,7 +1,7 @@
 //! A check of an existing bucket allocates no memory and makes no system call.
 #![cfg(target_os = "linux")]
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "traces real processes")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "it traces real processes")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 #[path = "processes/program.rs"]
 mod program;

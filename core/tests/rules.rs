@@ -1,7 +1,7 @@
 //! A table has room for 4,094 rules at a time, and takes any number of them over time.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "real files")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 #[path = "processes/folder.rs"]
 mod folder;

@@ -1,5 +1,5 @@
 //! Compares `charge_ahead` with the arithmetic of Smockron's master, in whole milliseconds.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use std::time::Duration;
 

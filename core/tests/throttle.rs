@@ -1,5 +1,5 @@
 //! The public API: building, threads, statistics, closing, clocks.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

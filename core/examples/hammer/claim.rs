@@ -29,7 +29,7 @@ pub(crate) fn run(options: &Options) -> TaskResult {
     let builder = options.builder()?.rule(slow(BURST)).domain("flood", [flood]);
     let throttle = builder.build()?;
     let [arrived, admitted, wrong, most] = shared(4)? else {
-        return Err("shared memory has four words".into());
+        return Err("shared memory must have four words".into());
     };
     let count = Count { arrived, admitted, wrong, most };
     let mut children = Vec::new();

@@ -92,7 +92,9 @@ impl Shared {
         exchanged: bool,
     ) -> Result<Shared, Box<dyn std::error::Error>> {
         let flood = throttle.domain("flood")?;
-        let [drained, stop] = shared(2)? else { return Err("shared memory has two words".into()) };
+        let [drained, stop] = shared(2)? else {
+            return Err("shared memory must have two words".into());
+        };
         let (counted, local) = (shared(KEYS)?, shared(KEYS)?);
         let mut rule = 0;
         let exchange = exchanged.then(|| exchange(&throttle));

@@ -28,8 +28,10 @@ pub(crate) fn run(options: &Options) -> TaskResult {
     let busy = BusyThrottle::new(BusyConfig::new())?;
     let mut payload = busy.payload(true);
     let names = names(&busy, &mut *payload);
-    let [asked, held] = shared(2)? else { return Err("shared memory has two words".into()) };
-    let start = |seed| start(&busy, seed, asked, held);
+    let [checked, refused] = shared(2)? else {
+        return Err("shared memory must have two words".into());
+    };
+    let start = |seed| start(&busy, seed, checked, refused);
 
     let (mut kills, mut received, mut wrong) = (0, 0, 0);
     let mut children = Vec::new();
@@ -57,15 +59,15 @@ pub(crate) fn run(options: &Options) -> TaskResult {
     wait_for_killed(children)?;
     println!("kills {kills}");
     println!("received {received} {wrong}");
-    println!("quiet {} {}", asked.load(Ordering::Relaxed), held.load(Ordering::Relaxed));
+    println!("quiet {} {}", checked.load(Ordering::Relaxed), refused.load(Ordering::Relaxed));
     // Whatever the killed children left behind, new busy responses are reported and obeyed.
     let now = busy.now();
     let services = SERVICES..SERVICES + 100;
     services.clone().for_each(|service| report_busy(&busy, service));
     let last = drain_payloads(&mut *payload);
     let last = last.iter().filter(|entry| !names.contains_key(&entry.service)).count();
-    let held = services.filter(|service| !busy.should_send(service.to_le_bytes(), now)).count();
-    println!("last {last} {held}");
+    let refused = services.filter(|service| !busy.should_send(service.to_le_bytes(), now)).count();
+    println!("last {last} {refused}");
     Ok(())
 }
 
@@ -85,7 +87,12 @@ fn drain_payloads(payload: &mut dyn Payload) -> Vec<BusyEntry> {
     all.flat_map(|bytes| parse_busy(&bytes).unwrap_or_default()).collect()
 }
 
-fn start(busy: &BusyThrottle, seed: u64, asked: &AtomicU64, held: &AtomicU64) -> io::Result<Child> {
+fn start(
+    busy: &BusyThrottle,
+    seed: u64,
+    checked: &AtomicU64,
+    refused: &AtomicU64,
+) -> io::Result<Child> {
     fork(|| {
         let mut random = Random::new(seed);
         loop {
@@ -96,12 +103,12 @@ fn start(busy: &BusyThrottle, seed: u64, asked: &AtomicU64, held: &AtomicU64) ->
             let mut refusals = 0..MAX_REFUSALS;
             while !busy.should_send(&quiet, busy.now()) {
                 if refusals.next().is_none() {
-                    held.fetch_add(1, Ordering::Relaxed);
+                    refused.fetch_add(1, Ordering::Relaxed);
                     break;
                 }
                 yield_now();
             }
-            asked.fetch_add(1, Ordering::Relaxed);
+            checked.fetch_add(1, Ordering::Relaxed);
         }
     })
 }
@@ -116,6 +123,6 @@ fn pause(service: usize) -> Duration {
 }
 
 fn is_of(service: usize, entry: &BusyEntry) -> bool {
-    let asked = Duration::from_micros(entry.age_us + entry.pause_us);
-    asked.abs_diff(pause(service)) < Duration::from_millis(1)
+    let expected = Duration::from_micros(entry.age_us + entry.pause_us);
+    expected.abs_diff(pause(service)) < Duration::from_millis(1)
 }

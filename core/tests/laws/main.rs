@@ -2,7 +2,7 @@
 //!
 //! Each law is a function of any `Bucket`, so that the negative controls can show that wrong
 //! arithmetic breaks it.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod controls;
 mod model;

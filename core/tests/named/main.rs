@@ -1,7 +1,7 @@
 //! Named tables: owners, directories, corrupt files, changed configurations, maintenance.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "real files and processes")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod changes;
 mod corrupt;

@@ -1,5 +1,5 @@
 //! The shared vectors of `tests/vectors/`, which every language runs.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 #![allow(clippy::disallowed_methods, reason = "tests may ask the operating system")]
 
 mod configs;

@@ -3,7 +3,7 @@
 #[path = "../../../src/table/dirty.rs"]
 mod dirty;
 #[path = "../../../src/table/line.rs"]
-#[allow(dead_code, reason = "a model needs less of it than core")]
+#[allow(dead_code, reason = "the models use only a part of it")]
 mod line;
 #[path = "../../../src/table/slot.rs"]
 #[allow(dead_code, reason = "as above")]
