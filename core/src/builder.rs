@@ -92,10 +92,11 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if a rule or another setting is invalid, with the
-    /// field in [`Error::field`]. [`ErrorKind::File`](crate::ErrorKind::File) if a named table or a
-    /// file with a secret cannot be used. [`ErrorKind::Argument`](crate::ErrorKind::Argument) if the
-    /// platform has no system clock and no clock was given.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if a rule or another setting is invalid,
+    /// with the field in [`Error::field`]. [`ErrorKind::File`](crate::ErrorKind::File) if a named
+    /// table or a file with a secret cannot be used.
+    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) if the platform has no system clock and
+    /// no clock was given.
     pub fn build(mut self) -> Result<Throttle> {
         self.config.prepare()?;
         let node = self.config.cluster.map(ClusterNode::new);

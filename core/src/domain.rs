@@ -164,8 +164,8 @@ impl Domain {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Closed`] after [`Throttle::close`](crate::Throttle::close). Being throttled is not
-    /// an error.
+    /// [`ErrorKind::Closed`] after [`Throttle::close`](crate::Throttle::close). Being throttled is
+    /// not an error.
     ///
     /// ```
     /// use std::time::Duration;
@@ -205,7 +205,8 @@ impl Domain {
     /// ```
     /// use dthrottle::{ManualClock, Rule, Throttle};
     ///
-    /// let throttle = Throttle::builder().rule(Rule::per_second(1)).clock(ManualClock::new()).build()?;
+    /// let rule = Rule::per_second(1);
+    /// let throttle = Throttle::builder().rule(rule).clock(ManualClock::new()).build()?;
     /// assert!(throttle.allow("203.0.113.7")?);
     /// assert!(!throttle.allow("203.0.113.7")?);
     /// assert!(throttle.allow("203.0.113.8")?);
@@ -227,8 +228,8 @@ impl Domain {
         Ok(decide::allow(&self.0, tag.as_ref(), options))
     }
 
-    /// Checks several tags at a cost of one unit each, in order. Writes the results to `allowed`, in
-    /// the order of the tags. With many tags this is much faster than one call for each.
+    /// Checks several tags at a cost of one unit each, in order. Writes the results to `allowed`,
+    /// in the order of the tags. With many tags this is much faster than one call for each.
     ///
     /// # Errors
     ///
@@ -238,7 +239,8 @@ impl Domain {
     /// ```
     /// use dthrottle::{ManualClock, Rule, Throttle};
     ///
-    /// let throttle = Throttle::builder().rule(Rule::per_second(1)).clock(ManualClock::new()).build()?;
+    /// let rule = Rule::per_second(1);
+    /// let throttle = Throttle::builder().rule(rule).clock(ManualClock::new()).build()?;
     /// let mut allowed = [false; 3];
     /// throttle.allow_many(&["alice", "bob", "alice"], &mut allowed)?;
     /// assert_eq!(allowed, [true, true, false]);
@@ -279,8 +281,8 @@ impl Domain {
         Ok(decide::peek(&self.0, tag.as_ref(), options))
     }
 
-    /// Gives units back to every rule, for work that was not done after all, or for a delay that the
-    /// caller gave up. A bucket never rises above its burst.
+    /// Gives units back to every rule, for work that was not done after all, or for a delay that
+    /// the caller gave up. A bucket never rises above its burst.
     ///
     /// # Errors
     ///
@@ -289,7 +291,8 @@ impl Domain {
     /// ```
     /// use dthrottle::{ManualClock, Rule, Throttle};
     ///
-    /// let throttle = Throttle::builder().rule(Rule::per_second(3)).clock(ManualClock::new()).build()?;
+    /// let rule = Rule::per_second(3);
+    /// let throttle = Throttle::builder().rule(rule).clock(ManualClock::new()).build()?;
     /// assert_eq!(throttle.check("alice")?.remaining, 2);
     /// throttle.refund("alice", 1)?;
     /// assert_eq!(throttle.peek("alice")?.remaining, 3);
@@ -314,8 +317,8 @@ impl Domain {
         self.each_bucket(tag.as_ref(), |_, _, _| 0)
     }
 
-    /// Charges units that were used elsewhere, the first of them `age` ago. Only this node's table is
-    /// charged: peers in a cluster are not told. Never refuses, and may put a bucket in debt.
+    /// Charges units that were used elsewhere, the first of them `age` ago. Only this node's table
+    /// is charged: peers in a cluster are not told. Never refuses, and may put a bucket in debt.
     ///
     /// # Errors
     ///
@@ -327,8 +330,9 @@ impl Domain {
         })
     }
 
-    /// Charges units that were used here, and reports them to the peers of a cluster. Never refuses,
-    /// and may put a bucket in debt. Returns the time until no bucket of the tag is in debt.
+    /// Charges units that were used here, and reports them to the peers of a cluster. Never
+    /// refuses, and may put a bucket in debt. Returns the time until no bucket of the tag is in
+    /// debt.
     ///
     /// # Errors
     ///
@@ -338,7 +342,8 @@ impl Domain {
     /// use std::time::Duration;
     /// use dthrottle::{ManualClock, Rule, Throttle};
     ///
-    /// let throttle = Throttle::builder().rule(Rule::per_second(10)).clock(ManualClock::new()).build()?;
+    /// let rule = Rule::per_second(10);
+    /// let throttle = Throttle::builder().rule(rule).clock(ManualClock::new()).build()?;
     /// assert_eq!(throttle.charge("alice", 10)?, Duration::ZERO);
     /// assert_eq!(throttle.charge("alice", 5)?, Duration::from_millis(500));
     /// assert!(!throttle.allow("alice")?);
@@ -348,8 +353,9 @@ impl Domain {
         self.charge_ahead(tag, cost, Duration::ZERO)
     }
 
-    /// Like [`Domain::charge`], for units that will be used at the time `ahead` from now. The bucket
-    /// does not refill before that time. Peers charge the units when they receive the report.
+    /// Like [`Domain::charge`], for units that will be used at the time `ahead` from now. The
+    /// bucket does not refill before that time. Peers charge the units when they receive the
+    /// report.
     ///
     /// # Errors
     ///

@@ -19,9 +19,9 @@
 //! # Ok::<(), dthrottle::Error>(())
 //! ```
 //!
-//! [`allow`](Domain::allow) returns whether the request may proceed. [`check`](Domain::check) returns
-//! a [`Decision`] with everything that a response needs, such as the time to retry. Being throttled
-//! is a decision, not an [`Error`].
+//! [`allow`](Domain::allow) returns whether the request may proceed. [`check`](Domain::check)
+//! returns a [`Decision`] with everything that a response needs, such as the time to retry. Being
+//! throttled is a decision, not an [`Error`].
 //!
 //! # Costs and options
 //!
@@ -30,7 +30,8 @@
 //! ```
 //! use dthrottle::{CheckOptions, ManualClock, Rule, Throttle};
 //!
-//! let throttle = Throttle::builder().rule(Rule::per_minute(100)).clock(ManualClock::new()).build()?;
+//! let rule = Rule::per_minute(100);
+//! let throttle = Throttle::builder().rule(rule).clock(ManualClock::new()).build()?;
 //! assert!(throttle.check_with("alice", CheckOptions::cost(80))?.allowed);
 //! let decision = throttle.check_with("alice", CheckOptions::cost(80).partial(true))?;
 //! assert_eq!(decision.granted, 20);
@@ -39,8 +40,9 @@
 //!
 //! # Several rules and domains
 //!
-//! A [`Domain`] is a named list of rules. A check passes if every rule of its domain allows it. Each
-//! domain counts separately, so a throttle can have one for logins, one for searches and so on.
+//! A [`Domain`] is a named list of rules. A check passes if every rule of its domain allows it.
+//! Each domain counts separately, so a throttle can have one for logins, one for searches and so
+//! on.
 //!
 //! ```
 //! use dthrottle::{ManualClock, Rule, Throttle};
@@ -78,8 +80,8 @@
 //!
 //! # Sharing buckets
 //!
-//! The table that stores the buckets is shared with all children that are forked later. A
-//! [named table](TableConfig::named) is shared by all processes of a user, whatever language they are
+//! The table that stores the buckets is shared with all children that are forked later. A [named
+//! table](TableConfig::named) is shared by all processes of a user, whatever language they are
 //! written in. Such tables need Linux.
 //!
 //! ```no_run
@@ -150,7 +152,7 @@
 //!
 //! | Feature | What it adds |
 //! |---|---|
-//! | `shared` (default) | tables shared with forked children, or by name with all processes of a user |
+//! | `shared` (default) | tables shared with forked children, or by name with other processes |
 //! | `cluster` | nodes that report to each other over UDP; includes `shared` |
 //! | `config` | configurations as TOML text and files |
 //! | `web` | the policy of HTTP middleware |

@@ -49,12 +49,13 @@ impl Throttle {
         Builder::default()
     }
 
-    /// Returns a handle to a domain. Keep the handle, because each call searches the list of domains.
+    /// Returns a handle to a domain. Keep the handle, because each call searches the list of
+    /// domains.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Domain`] if the throttle has no domain of this name, [`ErrorKind::Closed`] after
-    /// [`Throttle::close`].
+    /// [`ErrorKind::Domain`] if the throttle has no domain of this name, [`ErrorKind::Closed`]
+    /// after [`Throttle::close`].
     pub fn domain(&self, name: &str) -> Result<Domain> {
         self.default.check_open()?;
         self.domains.iter().find(|domain| domain.name() == name).cloned().ok_or_else(|| {
@@ -79,7 +80,8 @@ impl Throttle {
     /// ```
     /// use dthrottle::{ManualClock, Rule, Throttle};
     ///
-    /// let throttle = Throttle::builder().rule(Rule::per_second(1)).clock(ManualClock::new()).build()?;
+    /// let rule = Rule::per_second(1);
+    /// let throttle = Throttle::builder().rule(rule).clock(ManualClock::new()).build()?;
     /// (0..3).try_for_each(|_| throttle.allow("alice").map(drop))?;
     /// let stats = throttle.stats();
     /// assert_eq!((stats.allowed, stats.refused, stats.buckets), (1, 2, 1));
@@ -119,7 +121,8 @@ impl Throttle {
     /// ```
     /// use dthrottle::{CheckOptions, ManualClock, Rule, Throttle};
     ///
-    /// let throttle = Throttle::builder().rule(Rule::per_hour(10)).clock(ManualClock::new()).build()?;
+    /// let rule = Rule::per_hour(10);
+    /// let throttle = Throttle::builder().rule(rule).clock(ManualClock::new()).build()?;
     /// throttle.check_with("alice", CheckOptions::cost(8))?;
     /// throttle.check("bob")?;
     /// let top = throttle.top(1);
@@ -130,8 +133,8 @@ impl Throttle {
         top(self.host(), &self.domains, count)
     }
 
-    /// Starts the exchange with the cluster in this process. Otherwise the first check starts it. Does
-    /// nothing if the throttle is not in a cluster.
+    /// Starts the exchange with the cluster in this process. Otherwise the first check starts it.
+    /// Does nothing if the throttle is not in a cluster.
     ///
     /// # Errors
     ///
@@ -154,21 +157,22 @@ impl Throttle {
     }
 
     /// Returns a throttle with the rules of another configuration on the same table, with the same
-    /// counters. No bucket is lost, whatever kind of table it is. The settings of the table in `config`
-    /// are ignored. In a cluster the exchange is restarted.
+    /// counters. No bucket is lost, whatever kind of table it is. The settings of the table in
+    /// `config` are ignored. In a cluster the exchange is restarted.
     ///
-    /// This throttle, its clones and its domains keep the old rules. Drop them when they are no longer
-    /// needed.
+    /// This throttle, its clones and its domains keep the old rules. Drop them when they are no
+    /// longer needed.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if the configuration is invalid, if it adds or removes the cluster, or if
-    /// it changes the cluster's secret. [`ErrorKind::Closed`] after [`Throttle::close`].
+    /// [`ErrorKind::Config`] if the configuration is invalid, if it adds or removes the cluster, or
+    /// if it changes the cluster's secret. [`ErrorKind::Closed`] after [`Throttle::close`].
     ///
     /// ```
     /// use dthrottle::{Config, ManualClock, Rule, Throttle};
     ///
-    /// let throttle = Throttle::builder().rule(Rule::per_hour(10)).clock(ManualClock::new()).build()?;
+    /// let rule = Rule::per_hour(10);
+    /// let throttle = Throttle::builder().rule(rule).clock(ManualClock::new()).build()?;
     /// assert_eq!(throttle.check("alice")?.remaining, 9);
     /// let mut config = Config::default();
     /// config.add_rule(Config::DEFAULT, Rule::per_hour(5));

@@ -203,8 +203,8 @@ impl Shared {
         );
     }
 
-    /// Prints for every key the units counted, the units charged locally, and the units missing in the
-    /// bucket.
+    /// Prints for every key the units counted, the units charged locally, and the units missing in
+    /// the bucket.
     fn report(&self) -> TaskResult {
         for key in 0..KEYS {
             let charged = self.burst as i64 - self.throttle.peek(tag(key))?.balance;

@@ -33,8 +33,8 @@ pub(crate) fn orphan(options: &Options) -> TaskResult {
     let holder = fork(|| {
         let lock = take(&exchange).expect("the lock is free");
         let child = fork_orphan(|| {
-            // Close the inherited end of the pipe, so that the child reads the end of file when this
-            // process ends.
+            // Close the inherited end of the pipe, so that the child reads the end of file when
+            // this process ends.
             // SAFETY: a plain system call.
             unsafe { libc::close(order_pipe.as_raw_fd()) };
             while let Ok(order) = next(&mut &orders) {

@@ -13,8 +13,8 @@ const UNLIMITED_ALONE: &str = "must be a rate such as \"100/s\", got \"unlimited
 
 /// A rate and a burst, with a name that is unique in its domain.
 ///
-/// Every tag has its own bucket. The bucket holds up to `burst` units and fills at the rate. A check
-/// takes its cost out of the bucket.
+/// Every tag has its own bucket. The bucket holds up to `burst` units and fills at the rate. A
+/// check takes its cost out of the bucket.
 ///
 /// Errors in a rule are reported by [`Builder::build`](crate::Builder::build), so methods can be
 /// chained.
@@ -60,8 +60,8 @@ impl Rule {
         }
     }
 
-    /// Creates the rule of a domain that allows everything. A throttle needs at least one other rule, or
-    /// this.
+    /// Creates the rule of a domain that allows everything. A throttle needs at least one other
+    /// rule, or this.
     ///
     /// ```
     /// use dthrottle::{Rule, Throttle};

@@ -131,7 +131,7 @@ unsafe impl Memory for Map {
     fn prefer_huge_page(&self, offset: usize) {
         if offset.checked_add(HUGE).is_some_and(|end| end <= self.len) {
             let start = self.base.as_ptr().wrapping_add(offset / HUGE * HUGE);
-            // The result is ignored: older systems do not support this, and then the table is only slower.
+            // The result is ignored, because without support for this the table is only slower.
             // SAFETY: within our mapping, and changes only how the system stores the bytes.
             unsafe { libc::madvise(start.cast(), HUGE, libc::MADV_COLLAPSE) };
         }
