@@ -156,74 +156,77 @@ export interface CheckOptions {
 }
 
 // xtask: records
-/** The result of a check. `docs/semantics.md` defines every field. */
+/** The decision about a check. `docs/semantics.md` defines every field. */
 export interface Decision {
-  /** Whether the request may proceed. */
+  /** Whether the request may proceed, if necessary after a delay. */
   readonly allowed: boolean;
-  /** The burst of the deciding rule. Infinity in a domain without rules. */
+  /** The burst of the deciding rule, in units. Infinity in a domain without rules. */
   readonly limit: number;
-  /** Whole units in the bucket of the deciding rule. 0 in debt. Infinity in a domain without rules. */
+  /**
+   * Whole units left in the bucket of the deciding rule, 0 if it is in debt. Infinity in a domain
+   * without rules.
+   */
   readonly remaining: number;
-  /** Like `remaining`, but negative in debt. Infinity in a domain without rules. */
+  /** Like `remaining`, but negative if the bucket is in debt. Infinity in a domain without rules. */
   readonly balance: number;
-  /** The units that the check took, or that a peek would take. */
+  /** Units that the check took, or that it would take in the case of a peek. */
   readonly granted: number;
-  /** How long to wait before proceeding. 0 without `max_delay`, and in dry run. */
+  /** How long to wait before proceeding. 0 in dry run, or if the check allowed no delay. */
   readonly delayMs: number;
   /**
-   * Time until this check would be allowed without a delay. 0 if it was allowed, unless dry run
-   * allowed it.
+   * Time until the check would pass without a delay. 0 if it was allowed, unless only dry run
+   * allowed it or skipped its delay.
    */
   readonly retryAfterMs: number;
-  /** Time until every bucket of the tag is full again. */
+  /** Time until every bucket of the tag is full. */
   readonly resetAfterMs: number;
   /**
-   * Whether the check was allowed at once only because of dry run. Otherwise it would have been
-   * refused, if `rule` is set, or delayed.
+   * Whether only dry run allowed the check, or skipped its delay. `rule` is set if the check would
+   * have been refused.
    */
   readonly dryRun: boolean;
-  /** The rule that refused. Its name. null if there is none. */
+  /** The rule that refused, if one did. Its name. null if there is none. */
   readonly rule: string | null;
   /**
-   * The deciding rule. `limit`, `remaining` and `balance` are its figures, also if the check was
-   * allowed. Its name. null if there is none.
+   * The deciding rule, which `limit`, `remaining` and `balance` describe, whether or not it
+   * refused. Its name. null if there is none.
    */
   readonly deciding: string | null;
 }
 
-/** The statistics of a throttle since it was made. */
+/** Counters of a throttle since it was created. */
 export interface Stats {
   /** Checks allowed, including those that only dry run allowed. */
   readonly allowed: number;
   /** Checks refused. */
   readonly refused: number;
-  /** Checks that dry run allowed, or allowed without a delay. */
+  /** Checks that only dry run allowed, or whose delay it skipped. */
   readonly dryRun: number;
   /**
-   * Charges that were not counted, because the table was full or the range of the bucket's time was
-   * used up.
+   * Charges that were not counted, because the table had no room or the bucket had reached its
+   * greatest time. Such checks are allowed.
    */
   readonly failedOpen: number;
-  /** How often the debt of a bucket was limited to the largest debt that a bucket can hold. */
+  /** How often a debt was clamped to the most that a bucket can hold. */
   readonly clamped: number;
-  /** Buckets that were evicted before they were full, because the table was full. */
+  /** Buckets that were evicted before they were full, to make room for others. */
   readonly evicted: number;
   /** Buckets that are not full now. */
   readonly buckets: number;
   /**
-   * Units admitted that are not reported to other nodes, because their bucket was evicted or had
-   * too many units for one report.
+   * Units admitted that are never reported to other nodes, because their bucket was evicted or had
+   * too many unreported units.
    */
   readonly unreported: number;
 }
 
-/** The statistics of a busy throttle in this process since it was made. */
+/** Counters of a busy throttle in this process since it was created. */
 export interface BusyStats {
   /** Requests that were allowed to be sent. */
   readonly sent: number;
   /** Requests that were not allowed to be sent yet. */
   readonly refused: number;
-  /** Responses that were not busy. */
+  /** Good responses. */
   readonly good: number;
   /** Busy responses. */
   readonly busy: number;
@@ -233,46 +236,46 @@ export interface BusyStats {
   readonly remoteBusy: number;
   /** Services with a limit that were removed, because there were too many services. */
   readonly forgotten: number;
-  /** Services now known to all processes that share them. */
+  /** Services known now, in all processes that share them. */
   readonly services: number;
-  /** Other nodes of the cluster that are up. */
+  /** Other nodes of the cluster that are up now. */
   readonly peers: number;
 }
 
-/** The state of a cluster, as seen from one node. The same for all processes of a table. */
+/** The state of a cluster, as seen from one node. All processes of a table see the same state. */
 export interface ClusterStats {
-  /** The id of this node. 0 before the exchange starts. 16 hexadecimal digits. */
+  /** The ID of this node, 0 before the first start of the exchange. 16 hexadecimal digits. */
   readonly node: string;
   /**
-   * The incarnation of this node, which grows with each start of the exchange. 0 before the first.
-   * 16 hexadecimal digits.
+   * The incarnation of this node's exchange, 0 if it was never started. Later incarnations are
+   * greater. 16 hexadecimal digits.
    */
   readonly incarnation: string;
-  /** The process that runs the exchange, or ran it last. 0 in WebAssembly. */
+  /** The ID of the process that runs the exchange, or ran it last. 0 in WebAssembly. */
   readonly pid: number;
-  /** Current and recent peers. */
+  /** Peers that are up or were up recently. */
   readonly peers: PeerStats[];
-  /** Counters by name. */
+  /** Counters of the exchange, by name. */
   readonly counts: Record<string, number>;
 }
 
-/** A peer, which is another node of the cluster, as seen from one node. */
+/** A peer: another node of the cluster, as seen from this node. */
 export interface PeerStats {
-  /** The id of the peer. 16 hexadecimal digits. */
+  /** The ID of the peer. 16 hexadecimal digits. */
   readonly node: string;
-  /** The incarnation of the peer. 16 hexadecimal digits. */
+  /** The incarnation of the peer's exchange. 16 hexadecimal digits. */
   readonly incarnation: string;
-  /** Its address and port, if known. */
+  /** The peer's address and port, if known. */
   readonly address: string | null;
-  /** `up`, `down`, `left`, or `known` before it becomes a member. */
+  /** `up`, `down`, `left`, or `known` if it is not a member yet. */
   readonly state: 'up' | 'down' | 'left' | 'known';
-  /** Time since the last datagram of the peer. */
+  /** Time since a datagram of the peer last arrived. */
   readonly ageMs: number;
-  /** The delay of a datagram. */
+  /** How long a datagram takes from the peer to this node. */
   readonly delayMs: number;
-  /** Reports applied. */
+  /** Reports of the peer that were applied. */
   readonly received: number;
-  /** Reports applied that were missing at first. */
+  /** Applied reports that were missing at first. */
   readonly repaired: number;
   /** Reports that were lost. */
   readonly lost: number;
@@ -280,18 +283,15 @@ export interface PeerStats {
 
 /** An event in the cluster. */
 export interface ClusterEvent {
-  /** The number of the event, from 1. */
+  /** Number of the event, counted from 1. */
   readonly number: number;
   /** Time since the event. */
   readonly ageMs: number;
   /** `peer_up`, `peer_down`, `peer_left`, `rules_differ`, `reports_lost` or `warm_start`. */
   readonly kind: string;
-  /** The peer. 16 hexadecimal digits. */
+  /** The peer that the event is about. 16 hexadecimal digits. */
   readonly node: string;
-  /**
-   * For `reports_lost` the number of reports, for `warm_start` the number of buckets that were
-   * taken over.
-   */
+  /** Number of reports lost, or of buckets that were copied at a warm start. 0 for other kinds. */
   readonly value: number;
 }
 // xtask: end

@@ -111,25 +111,25 @@
 /** An invalid configuration: unknown key, invalid rate, value out of range, duplicate name. */
 #define DTHROTTLE_ERR_CONFIG (-1)
 
-/** An invalid cost: negative, not a whole number, too large, or above the burst. */
+/** An invalid cost: negative, not whole, too large, or above the burst of a rule. */
 #define DTHROTTLE_ERR_COST (-2)
 
-/** The throttle has no domain of this name. */
+/** A domain that does not exist. */
 #define DTHROTTLE_ERR_DOMAIN (-3)
 
-/** The throttle is closed. */
+/** A call after close. */
 #define DTHROTTLE_ERR_CLOSED (-4)
 
 /**
- * An invalid argument. For example a wrong length, text that is not UTF-8, or a clock that is set
- * back.
+ * Another invalid argument. For example a wrong length, text that is not UTF-8, or a clock that is
+ * set back.
  */
 #define DTHROTTLE_ERR_ARGUMENT (-5)
 
-/** A configuration file cannot be read. */
+/** A file that cannot be used: a configuration, a secret, or a table. */
 #define DTHROTTLE_ERR_FILE (-6)
 
-/** A bug in dthrottle. Please report it. */
+/** A bug in dthrottle, caught at the border between languages. Please report it. */
 #define DTHROTTLE_ERR_INTERNAL (-7)
 
 /** limit and remaining of a decision in a domain without rules. */
@@ -224,7 +224,7 @@ typedef struct dthrottle_middleware_t dthrottle_middleware_t;
  */
 typedef struct dthrottle_t dthrottle_t;
 
-/** The statistics of a throttle since it was made. Begin with DTHROTTLE_STATS_INIT. */
+/** Counters of a throttle since it was created. Begin with DTHROTTLE_STATS_INIT. */
 typedef struct {
     /** sizeof(dthrottle_stats_t). */
     size_t size;
@@ -232,22 +232,22 @@ typedef struct {
     uint64_t allowed;
     /** Checks refused. */
     uint64_t refused;
-    /** Checks that dry run allowed, or allowed without a delay. */
+    /** Checks that only dry run allowed, or whose delay it skipped. */
     uint64_t dry_run;
     /**
-     * Charges that were not counted, because the table was full or the range of the bucket's time
-     * was used up.
+     * Charges that were not counted, because the table had no room or the bucket had reached its
+     * greatest time. Such checks are allowed.
      */
     uint64_t failed_open;
-    /** How often the debt of a bucket was limited to the largest debt that a bucket can hold. */
+    /** How often a debt was clamped to the most that a bucket can hold. */
     uint64_t clamped;
-    /** Buckets that were evicted before they were full, because the table was full. */
+    /** Buckets that were evicted before they were full, to make room for others. */
     uint64_t evicted;
     /** Buckets that are not full now. */
     uint64_t buckets;
     /**
-     * Units admitted that are not reported to other nodes, because their bucket was evicted or had
-     * too many units for one report.
+     * Units admitted that are never reported to other nodes, because their bucket was evicted or
+     * had too many unreported units.
      */
     uint64_t unreported;
 } dthrottle_stats_t;
@@ -271,46 +271,49 @@ typedef struct {
 } dthrottle_bucket_t;
 
 /**
- * The result of a check. docs/semantics.md defines every field. Begin with
+ * The decision about a check. docs/semantics.md defines every field. Begin with
  * DTHROTTLE_DECISION_INIT. After an error it is allowed.
  */
 typedef struct {
     /** sizeof(dthrottle_decision_t). */
     size_t size;
-    /** Whether the request may proceed. */
+    /** Whether the request may proceed, if necessary after a delay. */
     bool allowed;
     /**
-     * Whether the check was allowed at once only because of dry run. Otherwise it would have been
-     * refused, if rule is set, or delayed.
+     * Whether only dry run allowed the check, or skipped its delay. rule is set if the check would
+     * have been refused.
      */
     bool dry_run;
-    /** The rule that refused. Its index, for dthrottle_rule_name(). -1 if there is none. */
+    /**
+     * The rule that refused, if one did. Its index, for dthrottle_rule_name(). -1 if there is
+     * none.
+     */
     int32_t rule;
     /**
      * The burst of the deciding rule, in units. DTHROTTLE_UNLIMITED in a domain without rules.
      */
     uint64_t limit;
     /**
-     * Whole units in the bucket of the deciding rule. 0 in debt. DTHROTTLE_UNLIMITED in a domain
-     * without rules.
+     * Whole units left in the bucket of the deciding rule, 0 if it is in debt. DTHROTTLE_UNLIMITED
+     * in a domain without rules.
      */
     uint64_t remaining;
     /** Like remaining, but negative if the bucket is in debt. */
     int64_t balance;
-    /** The units that the check took, or that a peek would take. */
+    /** Units that the check took, or that it would take in the case of a peek. */
     uint64_t granted;
-    /** How long to wait before proceeding. 0 without max_delay, and in dry run. */
+    /** How long to wait before proceeding. 0 in dry run, or if the check allowed no delay. */
     uint64_t delay_ns;
     /**
-     * Time until this check would be allowed without a delay. 0 if it was allowed, unless dry run
-     * allowed it.
+     * Time until the check would pass without a delay. 0 if it was allowed, unless only dry run
+     * allowed it or skipped its delay.
      */
     uint64_t retry_after_ns;
     /** Time until every bucket of the tag is full. */
     uint64_t reset_after_ns;
     /**
-     * The deciding rule. limit, remaining and balance are its figures, also if the check was
-     * allowed. Its index, for dthrottle_rule_name(). -1 if there is none.
+     * The deciding rule, which limit, remaining and balance describe, whether or not it refused.
+     * Its index, for dthrottle_rule_name(). -1 if there is none.
      */
     int64_t deciding;
 } dthrottle_decision_t;
@@ -414,49 +417,48 @@ typedef struct {
 } dthrottle_request_t;
 
 /**
- * The state of a cluster, as seen from one node. The same for all processes of a table. Begin with
- * DTHROTTLE_CLUSTER_STATS_INIT.
+ * The state of a cluster, as seen from one node. All processes of a table see the same state.
+ * Begin with DTHROTTLE_CLUSTER_STATS_INIT.
  */
 typedef struct {
     /** sizeof(dthrottle_cluster_stats_t). */
     size_t size;
     /** Whether the throttle belongs to a cluster. */
     bool in_cluster;
-    /** The id of this node. 0 before the exchange starts. */
+    /** The ID of this node, 0 before the first start of the exchange. */
     uint64_t node;
     /**
-     * The incarnation of this node, which grows with each start of the exchange. 0 before the
-     * first.
+     * The incarnation of this node's exchange, 0 if it was never started. Later incarnations are
+     * greater.
      */
     uint64_t incarnation;
-    /** The process that runs the exchange, or ran it last. 0 in WebAssembly. */
+    /** The ID of the process that runs the exchange, or ran it last. 0 in WebAssembly. */
     uint64_t pid;
     /** The number of current and recent peers, for dthrottle_cluster_peer(). */
     uint64_t peer_count;
 } dthrottle_cluster_stats_t;
 
 /**
- * A peer, which is another node of the cluster, as seen from one node. Begin with
- * DTHROTTLE_PEER_INIT.
+ * A peer: another node of the cluster, as seen from this node. Begin with DTHROTTLE_PEER_INIT.
  */
 typedef struct {
     /** sizeof(dthrottle_peer_t). */
     size_t size;
-    /** The id of the peer. */
+    /** The ID of the peer. */
     uint64_t node;
-    /** The incarnation of the peer. */
+    /** The incarnation of the peer's exchange. */
     uint64_t incarnation;
-    /** Its address and port, if known. */
+    /** The peer's address and port, if known. */
     char address[64];
-    /** up, down, left, or known before it becomes a member. */
+    /** up, down, left, or known if it is not a member yet. */
     char state[16];
-    /** Time since the last datagram of the peer. */
+    /** Time since a datagram of the peer last arrived. */
     uint64_t age_ns;
-    /** The delay of a datagram. */
+    /** How long a datagram takes from the peer to this node. */
     uint64_t delay_ns;
     /** Reports of the peer that were applied. */
     uint64_t received;
-    /** Reports applied that were missing at first. */
+    /** Applied reports that were missing at first. */
     uint64_t repaired;
     /** Reports that were lost. */
     uint64_t lost;
@@ -466,17 +468,16 @@ typedef struct {
 typedef struct {
     /** sizeof(dthrottle_event_t). */
     size_t size;
-    /** The number of the event, from 1. */
+    /** Number of the event, counted from 1. */
     uint64_t number;
     /** Time since the event. */
     uint64_t age_ns;
     /** peer_up, peer_down, peer_left, rules_differ, reports_lost or warm_start. */
     char kind[32];
-    /** The peer. */
+    /** The peer that the event is about. */
     uint64_t node;
     /**
-     * For reports_lost the number of reports, for warm_start the number of buckets that were taken
-     * over.
+     * Number of reports lost, or of buckets that were copied at a warm start. 0 for other kinds.
      */
     uint64_t value;
 } dthrottle_event_t;
@@ -554,7 +555,7 @@ typedef struct {
 } dthrottle_table_info_t;
 
 /**
- * The statistics of a busy throttle in this process since it was made. Begin with
+ * Counters of a busy throttle in this process since it was created. Begin with
  * DTHROTTLE_BUSY_STATS_INIT.
  */
 typedef struct {
@@ -564,7 +565,7 @@ typedef struct {
     uint64_t sent;
     /** Requests that were not allowed to be sent yet. */
     uint64_t refused;
-    /** Responses that were not busy. */
+    /** Good responses. */
     uint64_t good;
     /** Busy responses. */
     uint64_t busy;
@@ -574,9 +575,9 @@ typedef struct {
     uint64_t remote_busy;
     /** Services with a limit that were removed, because there were too many services. */
     uint64_t forgotten;
-    /** Services now known to all processes that share them. */
+    /** Services known now, in all processes that share them. */
     uint64_t services;
-    /** Other nodes of the cluster that are up. */
+    /** Other nodes of the cluster that are up now. */
     uint64_t peers;
 } dthrottle_busy_stats_t;
 
@@ -603,17 +604,17 @@ typedef struct {
 } dthrottle_client_options_t;
 
 /**
- * The result of a check by a daemon. docs/semantics.md defines every field. Begin with
+ * The decision about a check by a daemon. docs/semantics.md defines every field. Begin with
  * DTHROTTLE_CLIENT_DECISION_INIT.
  */
 typedef struct {
     /** sizeof(dthrottle_client_decision_t). */
     size_t size;
-    /** Whether the request may proceed. */
+    /** Whether the request may proceed, if necessary after a delay. */
     bool allowed;
     /**
-     * Whether the check was allowed at once only because of dry run. Otherwise it would have been
-     * refused, if rule is set, or delayed.
+     * Whether only dry run allowed the check, or skipped its delay. rule is set if the check would
+     * have been refused.
      */
     bool dry_run;
     /** The daemon did not answer in time, so the check is allowed. */
@@ -623,28 +624,28 @@ typedef struct {
      */
     uint64_t limit;
     /**
-     * Whole units in the bucket of the deciding rule. 0 in debt. DTHROTTLE_UNLIMITED in a domain
-     * without rules.
+     * Whole units left in the bucket of the deciding rule, 0 if it is in debt. DTHROTTLE_UNLIMITED
+     * in a domain without rules.
      */
     uint64_t remaining;
     /** Like remaining, but negative if the bucket is in debt. */
     int64_t balance;
-    /** The units that the check took, or that a peek would take. */
+    /** Units that the check took, or that it would take in the case of a peek. */
     uint64_t granted;
-    /** How long to wait before proceeding. 0 without max_delay, and in dry run. */
+    /** How long to wait before proceeding. 0 in dry run, or if the check allowed no delay. */
     uint64_t delay_ns;
     /**
-     * Time until this check would be allowed without a delay. 0 if it was allowed, unless dry run
-     * allowed it.
+     * Time until the check would pass without a delay. 0 if it was allowed, unless only dry run
+     * allowed it or skipped its delay.
      */
     uint64_t retry_after_ns;
     /** Time until every bucket of the tag is full. */
     uint64_t reset_after_ns;
-    /** The rule that refused. Its name, ended by NUL. Empty if there is none. */
+    /** The rule that refused, if one did. Its name, ended by NUL. Empty if there is none. */
     char rule[256];
     /**
-     * The deciding rule. limit, remaining and balance are its figures, also if the check was
-     * allowed. Its name, ended by NUL. Empty if there is none.
+     * The deciding rule, which limit, remaining and balance describe, whether or not it refused.
+     * Its name, ended by NUL. Empty if there is none.
      */
     char deciding[256];
 } dthrottle_client_decision_t;

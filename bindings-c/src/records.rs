@@ -16,7 +16,7 @@ pub const DTHROTTLE_ERR_CONFIG: i32 = -1;
 pub const DTHROTTLE_ERR_COST: i32 = -2;
 /// A domain that does not exist.
 pub const DTHROTTLE_ERR_DOMAIN: i32 = -3;
-/// The throttle is closed.
+/// A call after close.
 pub const DTHROTTLE_ERR_CLOSED: i32 = -4;
 /// Another invalid argument. For example a wrong length, text that is not UTF-8, or a clock that is
 /// set back.
@@ -27,18 +27,18 @@ pub const DTHROTTLE_ERR_FILE: i32 = -6;
 pub const DTHROTTLE_ERR_INTERNAL: i32 = -7;
 
 /// The decision about a check. docs/semantics.md defines every field. Begin with
-/// DTHROTTLE_DECISION_INIT. After an error it says allowed.
+/// DTHROTTLE_DECISION_INIT. After an error it is allowed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Decision {
     /// sizeof(dthrottle_decision_t).
     pub size: usize,
-    /// Whether the request may proceed, if necessary after delay.
+    /// Whether the request may proceed, if necessary after a delay.
     pub allowed: Flag,
-    /// Whether only dry run allowed the check, or allowed it without a delay. In the first case
-    /// rule is set.
+    /// Whether only dry run allowed the check, or skipped its delay. rule is set if the check would
+    /// have been refused.
     pub dry_run: Flag,
-    /// The rule that refused, if one did. Its index, for dthrottle_rule_name(); -1 if there is
+    /// The rule that refused, if one did. Its index, for dthrottle_rule_name(). -1 if there is
     /// none.
     pub rule: i32,
     /// The burst of the deciding rule, in units. DTHROTTLE_UNLIMITED in a domain without rules.
@@ -48,17 +48,17 @@ pub struct Decision {
     pub remaining: u64,
     /// Like remaining, but negative if the bucket is in debt.
     pub balance: i64,
-    /// Units taken by the check, or that a check would take, for a peek.
+    /// Units that the check took, or that it would take in the case of a peek.
     pub granted: u64,
-    /// How long to wait before proceeding. 0 unless max_delay was set, and 0 in dry run.
+    /// How long to wait before proceeding. 0 in dry run, or if the check allowed no delay.
     pub delay_ns: u64,
-    /// If the check was refused, the time until it would pass without delay. If dry run skipped a
-    /// delay, that delay. Otherwise 0.
+    /// Time until the check would pass without a delay. 0 if it was allowed, unless only dry run
+    /// allowed it or skipped its delay.
     pub retry_after_ns: u64,
     /// Time until every bucket of the tag is full.
     pub reset_after_ns: u64,
     /// The deciding rule, which limit, remaining and balance describe, whether or not it refused.
-    /// Its index, for dthrottle_rule_name(); -1 if there is none.
+    /// Its index, for dthrottle_rule_name(). -1 if there is none.
     pub deciding: i64,
 }
 
@@ -72,7 +72,7 @@ pub struct Stats {
     pub allowed: u64,
     /// Checks refused.
     pub refused: u64,
-    /// Checks that dry run allowed, or allowed without a delay.
+    /// Checks that only dry run allowed, or whose delay it skipped.
     pub dry_run: u64,
     /// Charges that were not counted, because the table had no room or the bucket had reached its
     /// greatest time. Such checks are allowed.
@@ -179,17 +179,17 @@ pub struct Event {
     pub value: u64,
 }
 
-/// The decision about a check, from a daemon. docs/semantics.md defines every field. Begin with
+/// The decision about a check by a daemon. docs/semantics.md defines every field. Begin with
 /// DTHROTTLE_CLIENT_DECISION_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ClientDecision {
     /// sizeof(dthrottle_client_decision_t).
     pub size: usize,
-    /// Whether the request may proceed, if necessary after delay.
+    /// Whether the request may proceed, if necessary after a delay.
     pub allowed: Flag,
-    /// Whether only dry run allowed the check, or allowed it without a delay. In the first case
-    /// rule is set.
+    /// Whether only dry run allowed the check, or skipped its delay. rule is set if the check would
+    /// have been refused.
     pub dry_run: Flag,
     /// The daemon did not answer in time, so the check is allowed.
     pub failed_open: Flag,
@@ -200,19 +200,19 @@ pub struct ClientDecision {
     pub remaining: u64,
     /// Like remaining, but negative if the bucket is in debt.
     pub balance: i64,
-    /// Units taken by the check, or that a check would take, for a peek.
+    /// Units that the check took, or that it would take in the case of a peek.
     pub granted: u64,
-    /// How long to wait before proceeding. 0 unless max_delay was set, and 0 in dry run.
+    /// How long to wait before proceeding. 0 in dry run, or if the check allowed no delay.
     pub delay_ns: u64,
-    /// If the check was refused, the time until it would pass without delay. If dry run skipped a
-    /// delay, that delay. Otherwise 0.
+    /// Time until the check would pass without a delay. 0 if it was allowed, unless only dry run
+    /// allowed it or skipped its delay.
     pub retry_after_ns: u64,
     /// Time until every bucket of the tag is full.
     pub reset_after_ns: u64,
-    /// The rule that refused, if one did. Its name, ended by NUL; empty if there is none.
+    /// The rule that refused, if one did. Its name, ended by NUL. Empty if there is none.
     pub rule: [c_char; 256],
     /// The deciding rule, which limit, remaining and balance describe, whether or not it refused.
-    /// Its name, ended by NUL; empty if there is none.
+    /// Its name, ended by NUL. Empty if there is none.
     pub deciding: [c_char; 256],
 }
 

@@ -37,37 +37,37 @@ class ConfigError(DthrottleError, ValueError):
 
 
 class CostError(DthrottleError, ValueError):
-    """An invalid cost: negative, not a whole number, too large, or above the burst."""
+    """An invalid cost: negative, not whole, too large, or above the burst of a rule."""
 
     kind = "cost"
 
 
 class DomainError(DthrottleError, LookupError):
-    """The throttle has no domain of this name."""
+    """A domain that does not exist."""
 
     kind = "domain"
 
 
 class ClosedError(DthrottleError, RuntimeError):
-    """The throttle is closed."""
+    """A call after ``close``."""
 
     kind = "closed"
 
 
 class ArgumentError(DthrottleError, TypeError):
-    """An invalid argument."""
+    """Another invalid argument."""
 
     kind = "argument"
 
 
 class FileError(DthrottleError, OSError):
-    """A configuration file cannot be read."""
+    """A file that cannot be used: a configuration, a secret, or a table."""
 
     kind = "file"
 
 
 class InternalError(DthrottleError, RuntimeError):
-    """A bug in dthrottle. Please report it."""
+    """A bug in dthrottle, caught at the border between languages. Please report it."""
 
     kind = "internal"
 

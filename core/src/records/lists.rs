@@ -13,7 +13,7 @@ macro_rules! records {
     (Decision, $callback:path $(, $($more:tt)*)?) => { $callback! { [$($($more)*)?]
         /// The decision about a check. `docs/semantics.md` defines every field.
         Decision, first 10 {
-            /// Whether the request may proceed, if necessary after `delay`.
+            /// Whether the request may proceed, if necessary after a delay.
             allowed: Flag,
             /// The burst of the deciding rule, in units.
             limit: Units,
@@ -23,12 +23,12 @@ macro_rules! records {
             remaining: Units,
             /// Like `remaining`, but negative if the bucket is in debt.
             balance: Balance,
-            /// Units taken by the check, or that a check would take, for a peek.
+            /// Units that the check took, or that it would take in the case of a peek.
             ///
             /// The cost if allowed, possibly less with `partial`, 0 if refused or if only dry run
             /// allows the check.
             granted: Count,
-            /// How long to wait before proceeding. 0 unless `max_delay` was set, and 0 in dry run.
+            /// How long to wait before proceeding. 0 in dry run, or if the check allowed no delay.
             ///
             /// `max(0, TAT - B*T - now)` after taking (with `allow_debt`, of the units needed). The
             /// longest over all rules of the domain.
@@ -44,8 +44,8 @@ macro_rules! records {
             ///
             /// `max(0, TAT - now)`, the longest over all rules of the domain.
             reset_after: Time,
-            /// Whether only dry run allowed the check, or allowed it without a delay. In the first
-            /// case `rule` is set.
+            /// Whether only dry run allowed the check, or skipped its delay. `rule` is set if the
+            /// check would have been refused.
             dry_run: Flag,
             /// The rule that refused, if one did.
             rule: Rule,
@@ -61,7 +61,7 @@ macro_rules! records {
             allowed: Count,
             /// Checks refused.
             refused: Count,
-            /// Checks that dry run allowed, or allowed without a delay.
+            /// Checks that only dry run allowed, or whose delay it skipped.
             dry_run: Count,
             /// Charges that were not counted, because the table had no room or the bucket had
             /// reached its greatest time. Such checks are allowed.
@@ -181,7 +181,7 @@ macro_rules! error_kinds {
             /// For example a wrong length, text that is not UTF-8, or a clock that is set back.
             Argument = -5, "argument", ARGUMENT, ArgumentError(TypeError), "an argument is invalid";
             /// A file that cannot be used: a configuration, a secret, or a table.
-            File = -6, "file", FILE, FileError(OSError), "the configuration file cannot be read";
+            File = -6, "file", FILE, FileError(OSError), "the file cannot be used";
             /// A bug in dthrottle, caught at the border between languages. Please report it.
             Internal = -7, "internal", INTERNAL, InternalError(RuntimeError), "a bug in dthrottle";
         }
