@@ -25,7 +25,7 @@ impl Config {
         settings: impl IntoIterator<Item = &'a str>,
     ) -> Result<()> {
         if self.cluster.is_some() {
-            return Err(Error::config(PATH, "given twice; leave out one"));
+            return Err(Error::config(PATH, "is given twice; remove one"));
         }
         let mut entries = Vec::new();
         for setting in settings {
@@ -41,8 +41,7 @@ impl Config {
 /// Adds one setting to the entries of the table.
 fn add(entries: &mut Vec<Entry>, setting: &str) -> Result<()> {
     let Some((name, text)) = setting.split_once('=') else {
-        let message =
-            format!("{} has no value; write key=value, such as name=web", quoted(setting));
+        let message = format!("must be key=value, such as name=web, got {}", quoted(setting));
         return Err(Error::config(PATH, message));
     };
     if name == SECRET_FILE {
@@ -119,18 +118,18 @@ mod tests {
         let message = |settings: &[&str]| read(settings).unwrap_err().to_string();
         assert_eq!(
             message(&["name"]),
-            "cluster: \"name\" has no value; write key=value, such as name=web"
+            "`cluster` must be key=value, such as name=web, got \"name\""
         );
         assert_eq!(
             message(&["name=a", "pacing=x"]),
-            "cluster.pacing: must be on or off, got \"x\""
+            "`cluster.pacing` must be on or off, got \"x\""
         );
-        assert_eq!(message(&["name=a", "name=b"]), "cluster.name: given twice");
+        assert_eq!(message(&["name=a", "name=b"]), "`cluster.name` is given twice; remove one");
         assert_eq!(
             message(&["name=a", "liste=x"]),
-            "cluster.liste: unknown key; did you mean listen?"
+            "`cluster.liste` is an unknown key; did you mean `listen`?"
         );
-        assert!(message(&["name=a", "multicast_ttl=x"]).starts_with("cluster.multicast_ttl: "));
+        assert!(message(&["name=a", "multicast_ttl=x"]).starts_with("`cluster.multicast_ttl` "));
     }
 
     #[test]
@@ -138,6 +137,6 @@ mod tests {
         let mut config = Config::default();
         config.set_cluster_settings(["name=a"]).unwrap();
         let error = config.set_cluster_settings(["name=b"]).unwrap_err();
-        assert_eq!(error.to_string(), "cluster: given twice; leave out one");
+        assert_eq!(error.to_string(), "`cluster` is given twice; remove one");
     }
 }
