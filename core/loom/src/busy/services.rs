@@ -69,7 +69,7 @@ impl Model {
             let cut = writer.change(|bits| (bits == 0).then_some(u128::from(name)));
             self.cuts[name as usize].fetch_add(cut.into(), Ordering::Relaxed);
         };
-        match Mutation::NoSecondLook.is_active() {
+        match Mutation::NoSecondSearch.is_active() {
             true => write(&Writer::new(record)),
             false => record.step(key(name), write),
         }
@@ -343,7 +343,7 @@ fn a_late_cut_does_not_limit_the_new_owner() {
 #[test]
 #[should_panic(expected = "state of another service")]
 fn the_model_notices_a_late_cut_without_a_second_check() {
-    cut_comes_late(Mutation::NoSecondLook);
+    cut_comes_late(Mutation::NoSecondSearch);
 }
 
 #[test]

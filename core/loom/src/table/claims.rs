@@ -21,7 +21,7 @@ type Prepare = fn(&Actor);
 
 const EMPTY: Prepare = |_| {};
 
-/// Both claims choose the third slot, where the home line becomes crowded.
+/// Both claims choose the third slot of the home line.
 const TWO_LIVE: Prepare = |actor| {
     actor.put(CROWD[0], 0, NOW + 50);
     actor.put(CROWD[1], 1, NOW + 50);
@@ -55,7 +55,7 @@ const EVERY: [Prepare; 5] = [EMPTY, TWO_LIVE, THREE_LIVE, TWO_SLOTS, TWO_LINES];
 fn admits(mutation: Mutation, prepare: Prepare, acts: &'static [Act], burst: u64) {
     explore(mutation, prepare, acts, move |model| {
         assert_eq!(model.charged(TAG), burst, "admitted");
-        model.owes(TAG, burst);
+        model.assert_debt(TAG, burst);
     });
 }
 
@@ -83,9 +83,9 @@ fn two_claims_and_a_check_admit_exactly_the_burst() {
 
 #[test]
 fn three_claims_admit_exactly_the_burst() {
-    const NOW_OF_TWO: Act = |actor| _ = actor.charge(ONE_OF_TWO);
-    const LATER_OF_TWO: Act = |actor| _ = actor.charge(Charge { fresh: LATER, ..ONE_OF_TWO });
-    let acts = &[NOW_OF_TWO, LATER_OF_TWO, NOW_OF_TWO];
+    const CHARGE_NOW: Act = |actor| _ = actor.charge(ONE_OF_TWO);
+    const CHARGE_LATER: Act = |actor| _ = actor.charge(Charge { fresh: LATER, ..ONE_OF_TWO });
+    let acts = &[CHARGE_NOW, CHARGE_LATER, CHARGE_NOW];
     for prepare in [EMPTY, TWO_SLOTS, TWO_LINES] {
         admits(Mutation::None, prepare, acts, 2);
     }
@@ -107,7 +107,7 @@ fn a_claim_without_a_reservation_is_detected() {
 #[test]
 #[should_panic(expected = "two buckets of 2")]
 fn a_claim_without_a_second_search_is_detected() {
-    admits(Mutation::NoSecondLook, TWO_SLOTS, TWO_CHARGES, 1);
+    admits(Mutation::NoSecondSearch, TWO_SLOTS, TWO_CHARGES, 1);
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn home_crowded_meanwhile(mutation: Mutation) {
         actor.put(OTHER, 2, PAST);
     };
     explore(mutation, prepare, acts, |model| {
-        model.owes(TAG, 8);
-        model.owes(OTHER, 7);
+        model.assert_debt(TAG, 8);
+        model.assert_debt(OTHER, 7);
     });
 }
 
@@ -205,13 +205,13 @@ fn claims_with_equal_tokens_are_detected() {
 }
 
 /// The first slot has a reservation that a killed thread left.
-const LEFT: Prepare = |actor| actor.put_slot(TAG, 0, Slot::reserved(Mark::new(TAG), 9));
+const ABANDONED: Prepare = |actor| actor.put_slot(TAG, 0, Slot::reserved(Mark::new(TAG), 9));
 const GIVEN_UP: Prepare =
     |actor| actor.put_slot(TAG, 0, Slot::reserved(Mark::new(TAG), 9).given_up());
 
 #[test]
 fn the_reservation_of_a_killed_claim_is_taken_over() {
-    for prepare in [LEFT, GIVEN_UP] {
+    for prepare in [ABANDONED, GIVEN_UP] {
         admits(Mutation::None, prepare, TWO_CHARGES, 1);
     }
 }
@@ -220,12 +220,12 @@ fn the_reservation_of_a_killed_claim_is_taken_over() {
 fn given_up(mutation: Mutation) {
     let acts: &[Act] = &[|actor| actor.claim_late(ONE), |actor| actor.update(OTHER, 7, 0)];
     let prepare = |actor: &Actor| {
-        LEFT(actor);
+        ABANDONED(actor);
         actor.put(TAG, 1, NOW + 50);
         actor.put(CROWD[0], 2, NOW + 50);
         actor.update(OTHER, 5, 0);
     };
-    explore(mutation, prepare, acts, |model| model.owes(OTHER, 12));
+    explore(mutation, prepare, acts, |model| model.assert_debt(OTHER, 12));
 }
 
 #[test]
@@ -263,11 +263,11 @@ fn a_tag_can_be_claimed_after_a_thread_was_killed_in_its_claim() {
 fn cleared(mutation: Mutation) {
     let acts: &[Act] = &[|actor| actor.clear(NOW), CHARGE_NOW, CHARGE_LATER];
     let at_home: Prepare = |actor| actor.put(TAG, 0, PAST);
-    let sent_away: Prepare = |actor| {
+    let displaced: Prepare = |actor| {
         THREE_LIVE(actor);
         actor.put_slot(TAG + 1, 0, Slot::new(Mark::new(TAG).displaced(), 1, 0, PAST));
     };
-    for prepare in [at_home, sent_away, TWO_SLOTS] {
+    for prepare in [at_home, displaced, TWO_SLOTS] {
         admits(mutation, prepare, &acts[..2], 1);
     }
     admits(mutation, at_home, acts, 1);
@@ -282,10 +282,10 @@ fn a_tag_whose_full_bucket_is_cleared_is_admitted_exactly_its_burst() {
 fn cleared_at_home(mutation: Mutation) {
     let acts: &[Act] = &[|actor| actor.clear(LATER), |actor| actor.update(TAG, 7, 0)];
     let prepare = |actor: &Actor| {
-        (0..3).for_each(|place| actor.put(CROWD[place], place, SOON));
+        (0..3).for_each(|index| actor.put(CROWD[index], index, SOON));
         actor.update(TAG, 20, 0);
     };
-    explore(mutation, prepare, acts, |model| model.owes(TAG, 27));
+    explore(mutation, prepare, acts, |model| model.assert_debt(TAG, 27));
 }
 
 #[test]

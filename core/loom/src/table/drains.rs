@@ -70,8 +70,8 @@ fn the_hits_of_two_claims_are_drained_once_or_in_a_marked_line() {
 fn the_hits_of_an_evicted_slot_are_counted_once() {
     const EVICT: Act = |actor| _ = actor.charge(Charge { evict: true, ..Charge::new(OTHER, 60) });
     let prepare = |actor: &Actor| {
-        for (tag, place) in [(10, 0), (12, 1), (14, 2), (11, 0), (13, 1), (15, 2), (17, 3)] {
-            actor.put(tag, place, NOW + 50);
+        for (tag, index) in [(10, 0), (12, 1), (14, 2), (11, 0), (13, 1), (15, 2), (17, 3)] {
+            actor.put(tag, index, NOW + 50);
         }
         actor.update(TAG, 3, 2);
     };
@@ -105,7 +105,7 @@ fn a_drain_before_the_bits_are_cleared_is_detected() {
 
 #[test]
 #[should_panic(expected = "is not marked")]
-fn a_line_that_is_not_marked_again_is_detected() {
+fn a_drain_that_does_not_mark_the_line_again_is_detected() {
     hit(Mutation::NoMarkAgain, true, &[HIT, DRAIN_LATER], 3);
 }
 

@@ -1,4 +1,4 @@
-//! Core's protocol on loom's memory, and the models that test it.
+//! The table's claims and drains, compiled with loom's atomics, and the models that test them.
 
 #[path = "../../../src/table/dirty.rs"]
 mod dirty;

@@ -102,12 +102,12 @@ pub(super) fn explore(
 
 impl Actor {
     /// Puts a tag into a slot of its home line.
-    pub(super) fn put(&self, tag: u64, place: usize, tat: u64) {
-        self.put_slot(tag, place, Slot::new(Mark::new(tag), RULE, 0, tat));
+    pub(super) fn put(&self, tag: u64, index: usize, tat: u64) {
+        self.put_slot(tag, index, Slot::new(Mark::new(tag), RULE, 0, tat));
     }
 
-    pub(super) fn put_slot(&self, tag: u64, place: usize, slot: Slot) {
-        assert!(self.model.pair(tag).home.0[place].replace(Slot::EMPTY, slot));
+    pub(super) fn put_slot(&self, tag: u64, index: usize, slot: Slot) {
+        assert!(self.model.pair(tag).home.0[index].replace(Slot::EMPTY, slot));
         let debt = if slot.is_reserved() { 0 } else { slot.tat().saturating_sub(NOW) };
         self.model.sums[tag as usize].charged.fetch_add(debt, Ordering::Relaxed);
     }
@@ -281,7 +281,7 @@ impl Model {
     }
 
     /// Asserts that a tag has this debt.
-    pub(super) fn owes(&self, tag: u64, ticks: u64) {
+    pub(super) fn assert_debt(&self, tag: u64, ticks: u64) {
         assert_eq!(self.debt(tag), ticks, "debt of {tag} in {:?}", self.slots());
     }
 

@@ -29,7 +29,7 @@ pub(super) fn claim(
     if at_once {
         return Claim::Taken { displaced };
     }
-    let alone = Mutation::NoSecondLook.is_active() || cancel_other_claims(pair, cell);
+    let alone = Mutation::NoSecondSearch.is_active() || cancel_other_claims(pair, cell);
     let next = if alone { bucket } else { reserved.given_up() };
     match cell.replace(reserved, next) && alone {
         true => Claim::Taken { displaced },

@@ -11,7 +11,7 @@ pub(crate) enum Mutation {
     /// A claim stores the bucket without a reservation.
     NoReservation,
     /// A claim does not search again after its reservation.
-    NoSecondLook,
+    NoSecondSearch,
     /// A claim searches again for buckets, but cancels no other claims.
     NoCancel,
     /// A claim searches only the home line again, even if that is crowded.
@@ -58,7 +58,7 @@ impl Mutation {
 
     /// Returns true if the active mutation needs `mutated_claim.rs`.
     pub(crate) fn is_in_claim() -> bool {
-        use Mutation::{HomeOnly, NoCancel, NoReservation, NoSecondLook, Rewritten};
-        [Rewritten, NoReservation, NoSecondLook, NoCancel, HomeOnly].contains(&ACTIVE.get())
+        use Mutation::{HomeOnly, NoCancel, NoReservation, NoSecondSearch, Rewritten};
+        [Rewritten, NoReservation, NoSecondSearch, NoCancel, HomeOnly].contains(&ACTIVE.get())
     }
 }

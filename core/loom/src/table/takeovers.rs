@@ -12,8 +12,8 @@ const FAR: [u64; 4] = [11, 13, 15, 17];
 
 /// Fills slots of the home line with live buckets, from the first slot on.
 fn crowd(actor: &Actor, tags: &[u64]) {
-    for (place, tag) in tags.iter().enumerate() {
-        actor.put(*tag, place, NOW + 50);
+    for (index, tag) in tags.iter().enumerate() {
+        actor.put(*tag, index, NOW + 50);
     }
 }
 
@@ -29,9 +29,9 @@ fn past(mutation: Mutation, room_at_home: bool) {
         }
     };
     explore(mutation, prepare, acts, move |model| {
-        model.owes(TAG, 3);
-        model.owes(OTHER, 5);
-        CROWD.into_iter().take(2).for_each(|tag| model.owes(tag, 50));
+        model.assert_debt(TAG, 3);
+        model.assert_debt(OTHER, 5);
+        CROWD.into_iter().take(2).for_each(|tag| model.assert_debt(tag, 50));
     });
 }
 
@@ -61,9 +61,9 @@ fn a_slot_that_two_tags_take_over_keeps_every_charge() {
         actor.put(CROWD[3], 3, PAST);
     };
     explore(Mutation::None, prepare, acts, |model| {
-        model.owes(TAG, 3);
-        model.owes(OTHER, 5);
-        model.owes(6, 7);
+        model.assert_debt(TAG, 3);
+        model.assert_debt(OTHER, 5);
+        model.assert_debt(6, 7);
     });
 }
 
