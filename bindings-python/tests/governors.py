@@ -53,7 +53,7 @@ class GovernorClient:
     def __init__(self, config: Any, clock: ManualClock | None = None, **options: Any) -> None:
         if clock is not None:
             options["clock"] = clock
-        self.made: Governor = wrap(hello, config, **options)
+        self.wrapped: Governor = wrap(hello, config, **options)
 
     def get(self, path: str = "/", project: str | None = "p", method: str = "GET") -> Answer:
         """Send a request of a project."""
@@ -63,7 +63,7 @@ class GovernorClient:
             environ["HTTP_X_PROJECT_ID"] = project.encode().decode("latin-1")
         started: list[Any] = []
         start: Any = lambda *given: started.append(given)  # noqa: E731
-        body = b"".join(self.made(environ, start))
+        body = b"".join(self.wrapped(environ, start))
         ((status, pairs),) = started
         given = {name.lower(): value for name, value in pairs}
         assert len(given) == len(pairs)

@@ -40,8 +40,8 @@ def test_wrong_option_is_an_error(case: dict[str, Any]) -> None:
     with pytest.raises(ConfigError) as caught:
         ClientAddress(**{case["field"]: case["value"]})
     assert caught.value.field == case["field"]
-    for said in case["says"]:
-        assert said in str(caught.value)
+    for message in case["says"]:
+        assert message in str(caught.value)
 
 
 def test_tag_contains_the_bytes_of_the_address() -> None:

@@ -79,7 +79,7 @@ def stacked(client: Any, clock: ManualClock, kind: str) -> Any:
     """Wrap one middleware in another."""
     inner = client(make_throttle(clock, 5), headers=kind)
     outer = client(make_throttle(clock, 9), headers=kind)
-    outer.made.app = inner.made
+    outer.wrapped.app = inner.wrapped
     return outer
 
 
@@ -97,7 +97,7 @@ def test_both_throttles_add_to_header_fields_that_are_lists(clock: ManualClock) 
 
     outer = stacked(WsgiClient, clock, "standard")
     pairs: list[Any] = []
-    outer.made(
+    outer.wrapped(
         {"REQUEST_METHOD": "GET", "REMOTE_ADDR": "203.0.113.7"},
         lambda _status, headers: pairs.extend(headers),
     )

@@ -178,14 +178,14 @@ def shm() -> Iterator[None]:
 @pytest.mark.usefixtures("shm")
 def test_buckets_survive_a_restart_and_differ_between_folders(tmp_path: Path) -> None:
     code = "app = ThrottleMiddleware(hello, '2/day', table={'size': 1000})\nprint(ask(app))\n"
-    said = []
+    outputs = []
     for folder in ("one/shop", "one/shop", "one/shop", "two/shop"):
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
-        said.append(run(tmp_path / folder, code))
-    assert [lines[-1] for lines in said] == ["200", "200", "429", "200"]
-    assert [len(lines) for lines in said] == [2, 2, 3, 2]
-    assert "before this process opened the table" in said[2][1]
-    tables = [re.findall(r"table (shop-app.py-\w+)", lines[0])[0] for lines in said]
+        outputs.append(run(tmp_path / folder, code))
+    assert [lines[-1] for lines in outputs] == ["200", "200", "429", "200"]
+    assert [len(lines) for lines in outputs] == [2, 2, 3, 2]
+    assert "before this process opened the table" in outputs[2][1]
+    tables = [re.findall(r"table (shop-app.py-\w+)", lines[0])[0] for lines in outputs]
     assert tables[0] == tables[1] == tables[2] != tables[3]
 
 
@@ -197,9 +197,9 @@ app = ThrottleMiddleware(app, "5/day", table={"size": 1000})
 print([ask(app, path="/login"), ask(app, path="/login"), ask(app), ask(app), ask(app), ask(app)])
 """
     (tmp_path / "shop").mkdir()
-    said = run(tmp_path / "shop", code)
-    assert said[-1] == str(["200", "429", "200", "200", "200", "429"])
-    assert len(said) == 3
+    outputs = run(tmp_path / "shop", code)
+    assert outputs[-1] == str(["200", "429", "200", "200", "200", "429"])
+    assert len(outputs) == 3
 
 
 @pytest.mark.usefixtures("shm")
@@ -211,14 +211,14 @@ app = ThrottleMiddleware(app, "9/day", table={"size": 1000})
 print([ask(app) for _ in range(6)])
 """
     (tmp_path / "shop").mkdir()
-    said = run(tmp_path / "shop", code)
-    assert ['this one uses "default 2"' in line for line in said[:4]] == [
+    outputs = run(tmp_path / "shop", code)
+    assert ['this one uses "default 2"' in line for line in outputs[:4]] == [
         False,
         False,
         True,
         False,
     ]
-    assert said[4:] == [str(["200"] * 5 + ["429"])]
+    assert outputs[4:] == [str(["200"] * 5 + ["429"])]
 
 
 @pytest.mark.usefixtures("shm")
@@ -228,8 +228,8 @@ first = ThrottleMiddleware(hello, "5/day", domain="login", table={"size": 1000})
 second = ThrottleMiddleware(hello, "9/day", domain="login", table={"size": 1000})
 """
     (tmp_path / "shop").mkdir()
-    said = run(tmp_path / "shop", code)
-    assert ["disturb" in line for line in said] == [False, True, False]
+    outputs = run(tmp_path / "shop", code)
+    assert ["disturb" in line for line in outputs] == [False, True, False]
 
 
 OPEN = {
@@ -285,8 +285,8 @@ def test_log_names_the_table(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     caplog.set_level(logging.INFO, "dthrottle")
     WsgiClient("1/s", table={"name": "web", "dir": str(tmp_path), "size": 1000})
     WsgiClient("1/s", table=False)
-    said = [record.getMessage() for record in caplog.records]
-    assert said == [
+    outputs = [record.getMessage() for record in caplog.records]
+    assert outputs == [
         "throttling by domain 'default', shared in table web",
         "throttling by domain 'default', in a table without a name",
     ]

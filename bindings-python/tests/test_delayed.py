@@ -355,7 +355,7 @@ def test_request_cancelled_before_its_delay_no_longer_counts_as_delayed(
     web.statuses(1)
 
     async def cancelled() -> None:
-        request = asyncio.ensure_future(web.made(http_scope(), no_message, print))
+        request = asyncio.ensure_future(web.wrapped(http_scope(), no_message, print))
         while not refused:
             await asyncio.wait([request], timeout=0)
         refused.pop().cancel()

@@ -24,7 +24,7 @@ class Client(AsgiClient):
     """Sends requests to an application."""
 
     def __init__(self, app: FastAPI) -> None:
-        self.made = app
+        self.wrapped = app
 
 
 def application(**routes: Any) -> tuple[FastAPI, Client]:

@@ -58,8 +58,8 @@ def test_counts_follow_the_formula_of_the_specification(
             passes = web.get().status == 200
             assert passes == model.passes(now), f"seed {seed}, step {step}"
             differs += passes != lenient.passes(now)
-        assert web.made.counts.passed > 30
-        assert web.made.counts.refused > 30
+        assert web.wrapped.counts.passed > 30
+        assert web.wrapped.counts.refused > 30
     # Negative control: without charging refused requests the answers differ.
     assert differs > 50
 
@@ -104,7 +104,7 @@ def test_limit_below_1_refuses_every_request(
         assert web.get(path).status == 429
     assert web.get("/else").status == 200
     assert web.get("/else", "closed").status == 429
-    assert (web.made.counts.refused, web.made.counts.failed) == (5, 0)
+    assert (web.wrapped.counts.refused, web.wrapped.counts.failed) == (5, 0)
     assert caplog.messages[0] == (
         'Hit limit of 0 per sec. for project p according to rate rule "none"'
     )
@@ -205,7 +205,7 @@ def test_route_must_match_the_whole_path(
 def test_rate_applies_only_to_its_methods(tmp_path: Path, clock: ManualClock) -> None:
     web = GovernorClient(write(tmp_path, [rate(limit=1, methods=["GET", "delete"])]), clock)
     assert web.statuses(3, method="PUT") == [200] * 3
-    assert web.made.counts.unmatched == 3
+    assert web.wrapped.counts.unmatched == 3
     assert web.statuses(1, method="GET") == [200]
     assert web.statuses(1, method="DELETE") == [429], "methods of one rate share a bucket"
     assert web.statuses(1, method="get") == [429], "applications treat it as GET"
@@ -219,9 +219,9 @@ def test_empty_or_text_methods_match_no_request(
     """The original makes a set: empty, or of the letters of the text."""
     web = GovernorClient(write(tmp_path, [rate(limit=0, methods=methods)]), clock)
     assert web.statuses(2, method="GET") == [200, 200]
-    assert web.made.counts.unmatched == 2
-    said = "is text, so the rate matches no request; write ['GET']" in caplog.text
-    assert said is (methods == "GET")
+    assert web.wrapped.counts.unmatched == 2
+    is_warned = "is text, so the rate matches no request; write ['GET']" in caplog.text
+    assert is_warned is (methods == "GET")
 
 
 def test_rates_with_equal_names_count_separately(tmp_path: Path, clock: ManualClock) -> None:
@@ -251,14 +251,14 @@ def test_request_without_a_project_id_gets_400(tmp_path: Path, clock: ManualCloc
     for path in ("/v1", "/no/rate"):
         answer = web.get(path, None)
         assert (answer.status, answer.headers, answer.body) == (400, {"content-length": "0"}, b"")
-    assert web.made.counts.without_project == 2
+    assert web.wrapped.counts.without_project == 2
 
 
 def test_empty_project_id_is_counted_as_a_project(tmp_path: Path, clock: ManualClock) -> None:
     web = GovernorClient(write(tmp_path, [rate(limit=2)]), clock)
     assert [web.get(project=project).status for project in ("", "  ", "")] == [200, 200, 429]
     assert web.statuses(1, project="p") == [200]
-    assert web.made.counts.without_project == 0
+    assert web.wrapped.counts.without_project == 0
     own = GovernorClient(write(tmp_path, [rate(limit=2)], [rate(limit=1, project="")]), clock)
     assert own.statuses(2, project="") == [200, 429]
     assert own.statuses(2, project="p") == [200, 200]
@@ -293,7 +293,7 @@ def test_refusal_has_an_empty_body_and_header_fields(tmp_path: Path, clock: Manu
     }
     clock.advance(4)
     assert web.statuses(2) == [200, 429]
-    counts = web.made.counts
+    counts = web.wrapped.counts
     assert (counts.passed, counts.refused, counts.unmatched, counts.failed) == (3, 2, 0, 0)
 
 
@@ -396,7 +396,7 @@ def test_failing_throttle_passes_requests(
             raise OSError("broken")
 
     web = GovernorClient(write(tmp_path, [rate(limit=1)]), clock)
-    made: Any = web.made
+    made: Any = web.wrapped
     made._general = [made._general[0]._replace(domain=Broken())]
     caplog.clear()
     assert web.statuses(3) == [200] * 3
@@ -415,7 +415,7 @@ def test_failing_logger_passes_requests(tmp_path: Path, clock: ManualClock) -> N
     web = GovernorClient(write(tmp_path, [rate(limit=1)]), clock, logger="picky")
     logging.getLogger("picky").addFilter(Refuse())
     assert web.statuses(2) == [200, 200]
-    assert web.made.counts.failed == 1
+    assert web.wrapped.counts.failed == 1
 
 
 @pytest.mark.parametrize(

@@ -311,8 +311,8 @@ def test_unknown_names_cause_warnings(
     web = GovernorClient(write(tmp_path, rates, ini=ini), clock)
     assert web.statuses(3) == [200, 200, 429]
     conf, file = tmp_path / "eom.conf", tmp_path / "governor.json"
-    said = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING][:3]
-    assert said == [
+    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING][:3]
+    assert warnings == [
         f"{conf}: line 9: [eom:governor] `timeout` is an unknown key and is ignored",
         f"{file}: line 6: rate 1 ('a'): `comment` is an unknown field and is ignored",
         f"{file}: line 7: rate 1 ('a'): `project` is an unknown field and is ignored",

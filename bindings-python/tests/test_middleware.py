@@ -453,7 +453,7 @@ def test_exception_of_the_application_is_refunded_as_a_failure(
 ) -> None:
     throttle = make_throttle(clock)
     web = client(throttle, skip_failed_requests=True)
-    web.made.app = fail
+    web.wrapped.app = fail
     for _ in range(2):
         with pytest.raises(KeyError):
             web.get()
@@ -510,7 +510,7 @@ def test_failed_response_is_refunded_once(client: Any, clock: ManualClock) -> No
     throttle = make_throttle(clock, 3)
     web = client(throttle, skip_failed_requests=True)
     assert web.statuses(1) == [200]
-    web.made.app = app if client is WsgiClient else app_later
+    web.wrapped.app = app if client is WsgiClient else app_later
     with pytest.raises(KeyError):
         web.get()
     assert throttle.peek(parse_address(PEER) or b"").remaining == 2

@@ -144,9 +144,9 @@ def serves(python: Path) -> bool:
 def test_wheel_works_in_every_installed_python(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path)
     found = {Path(sys.executable), *filter(serves, pythons())}
-    said = [run(python, "-c", USE, PYTHONPATH=str(tmp_path)) for python in sorted(found)]
-    assert all(str(tmp_path) in line for line in said)
-    print("".join(said))
+    message = [run(python, "-c", USE, PYTHONPATH=str(tmp_path)) for python in sorted(found)]
+    assert all(str(tmp_path) in line for line in message)
+    print("".join(message))
 
 
 def test_code_blocks_of_the_readme_run(
@@ -166,11 +166,11 @@ def test_code_blocks_of_the_readme_run(
     name = f"dthrottle-*-{tmp_path.name}-*"
     for table in [*Path("/run/dthrottle").glob(name), *Path("/dev/shm").glob(name)]:
         table.unlink()
-    said = capsys.readouterr().out
-    assert "go on\n" in said
+    message = capsys.readouterr().out
+    assert "go on\n" in message
     # Seven units were used, and some of them have been refilled.
-    assert re.search(r"^send (19[3-9]|200) of 1000$", said, re.MULTILINE)
-    assert "line 2: `brust` is an unknown key; did you mean `burst`?" in said
+    assert re.search(r"^send (19[3-9]|200) of 1000$", message, re.MULTILINE)
+    assert "line 2: `brust` is an unknown key; did you mean `burst`?" in message
 
 
 def test_errors_after_a_second_import_have_the_new_classes() -> None:

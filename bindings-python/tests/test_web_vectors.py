@@ -175,5 +175,5 @@ def test_wrong_option_is_an_error(case: dict[str, Any], client: type[Client]) ->
     with pytest.raises(ConfigError) as caught:
         client(case["options"])
     assert caught.value.field == case["field"]
-    for said in case["says"]:
-        assert said in str(caught.value)
+    for message in case["says"]:
+        assert message in str(caught.value)

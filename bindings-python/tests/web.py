@@ -32,12 +32,12 @@ class Client:
     status = 200
 
     def __init__(self, throttle: Any, **options: Any) -> None:
-        self.made = self.make(throttle, options)
+        self.wrapped = self.make(throttle, options)
 
     @property
     def counts(self) -> Counts:
         """Return the counts of the middleware."""
-        return self.made.counts  # type: ignore[no-any-return]
+        return self.wrapped.counts  # type: ignore[no-any-return]
 
     def make(self, throttle: Any, options: dict[str, Any]) -> Any:
         """Make the middleware."""
@@ -84,7 +84,7 @@ class WsgiClient(Client):
         environ["PATH_INFO"] = path.encode().decode("latin-1")
         environ.update({f"HTTP_{name.upper()}": value for name, value in headers.items()})
         started: list[Any] = []
-        body = b"".join(self.made(environ, lambda *given: started.append(given)))
+        body = b"".join(self.wrapped(environ, lambda *given: started.append(given)))
         ((status, pairs),) = started
         given = joined([(name.lower(), value) for name, value in pairs])
         return Answer(int(status.split()[0]), given, body, environ)
@@ -123,7 +123,7 @@ class AsgiClient(Client):
         async def receive() -> Any:
             await asyncio.Event().wait()
 
-        asyncio.run(self.made(scope, receive, send))
+        asyncio.run(self.wrapped(scope, receive, send))
         start, body = sent
         given = joined([(name.decode(), value.decode()) for name, value in start["headers"]])
         return Answer(start["status"], given, body["body"], scope)

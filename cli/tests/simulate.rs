@@ -11,8 +11,8 @@ fn simulate(words: &[&str]) -> Output {
 
 fn prints(words: &[&str]) -> String {
     let output = simulate(words);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), said.as_str()), (Some(0), ""), "{words:?}");
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), printed.as_str()), (Some(0), ""), "{words:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -89,8 +89,8 @@ fn invalid_arguments_are_errors_that_say_what_is_right() {
     ];
     for (words, message) in wrong {
         let output = simulate(words);
-        let said = String::from_utf8(output.stderr).unwrap();
+        let printed = String::from_utf8(output.stderr).unwrap();
         assert_ne!(output.status.code(), Some(0), "{words:?}");
-        assert!(output.stdout.is_empty() && said.contains(message), "{words:?}: {said}");
+        assert!(output.stdout.is_empty() && printed.contains(message), "{words:?}: {printed}");
     }
 }

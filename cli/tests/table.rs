@@ -63,9 +63,9 @@ impl Folder {
     fn fails(&self, words: &[&str]) -> String {
         let output = self.run(words);
         assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), ""), "{words:?}");
-        let said = text(&output.stderr);
-        assert!(said.starts_with("dthrottle: ") && said.lines().count() == 1, "{said}");
-        said.to_string()
+        let printed = text(&output.stderr);
+        assert!(printed.starts_with("dthrottle: ") && printed.lines().count() == 1, "{printed}");
+        printed.to_string()
     }
 }
 
@@ -166,8 +166,11 @@ fn remove_fails_if_the_table_does_not_exist() {
     drop(folder.open("web"));
     assert_eq!(folder.prints(&["remove", "web"]), "");
     assert!(!folder.file("web").exists());
-    let said = folder.fails(&["remove", "web"]);
-    assert_eq!(said, "dthrottle: unknown table \"web\"; `dthrottle table list` shows all tables\n");
+    let printed = folder.fails(&["remove", "web"]);
+    assert_eq!(
+        printed,
+        "dthrottle: unknown table \"web\"; `dthrottle table list` shows all tables\n"
+    );
 }
 
 #[test]
@@ -183,10 +186,10 @@ fn resize_keeps_the_buckets() {
     );
     assert_eq!(new.peek("tag").unwrap().balance, 9);
     assert_eq!(rows(&folder.prints(&["list"]))[1][2], "1");
-    let said = folder.fails(&["resize", "web", "5 apples"]);
-    assert!(said.contains("table.size") && said.contains("5 apples"), "{said}");
-    let said = folder.fails(&["resize", "other", "40 MB"]);
-    assert!(said.contains("unknown table \"other\""), "{said}");
+    let printed = folder.fails(&["resize", "web", "5 apples"]);
+    assert!(printed.contains("table.size") && printed.contains("5 apples"), "{printed}");
+    let printed = folder.fails(&["resize", "other", "40 MB"]);
+    assert!(printed.contains("unknown table \"other\""), "{printed}");
     assert_eq!(
         internals::table_size(&folder.open("web")),
         internals::table_size(&new),
@@ -206,8 +209,8 @@ fn the_tables_of_a_group_are_separate_from_those_of_the_user() {
     assert_eq!((rows(&ours).len(), rows(&ours)[1][0]), (2, "ours"));
     folder.fails(&["remove", "ours"]);
     folder.prints(&["remove", "ours", "--group", &group]);
-    let said = folder.fails(&["list", "--group", "no-such-group"]);
-    assert!(said.contains("table.group") && said.contains("no-such-group"), "{said}");
+    let printed = folder.fails(&["list", "--group", "no-such-group"]);
+    assert!(printed.contains("table.group") && printed.contains("no-such-group"), "{printed}");
 }
 
 #[test]

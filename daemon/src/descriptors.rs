@@ -93,10 +93,10 @@ mod tests {
         assert_eq!(fit(own + 256 + 3 * 5000), limits(5000, 256, 1000));
         assert_eq!(fit(own + 400), limits(100, 100, 100));
         assert_eq!(fit(own + 32), limits(8, 8, 8));
-        let said = fit(own + 31).unwrap_err();
+        let message = fit(own + 31).unwrap_err();
         assert!(
-            said.starts_with("the limit of open files must be at least 75, got 74: "),
-            "{said}"
+            message.starts_with("the limit of open files must be at least 75, got 74: "),
+            "{message}"
         );
         let text = format!("{text}\nsmockron = '127.0.0.1:3'");
         let settings = Settings::from_toml(&text).unwrap().1;

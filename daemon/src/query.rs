@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn an_invalid_line_gets_an_error_that_names_the_field() {
-        for (line, said) in [
+        for (line, output) in [
             (b"".as_slice(), "not a verb"),
             (b"chekc\0tag=x", "\"chekc\" is not a verb; write check, peek"),
             (b"check", "tag is missing"),
@@ -286,7 +286,7 @@ mod tests {
             (b"check\0domain=log in\0cost=5\0tag=x", "can never pass"),
         ] {
             let answer = ask(&throttle(), line, true);
-            assert!(answer.starts_with("ERROR ") && answer.contains(said), "{answer}");
+            assert!(answer.starts_with("ERROR ") && answer.contains(output), "{answer}");
         }
     }
 

@@ -79,12 +79,12 @@ def nodes() -> Iterator[dict[str, NodeProcess]]:
 
     python = [sys.executable, str(HERE / "node.py")]
     javascript = ["node", str(HERE / "node.js")]
-    beside = {"rate": "1/s", "table": TABLE, "cluster": cluster(2, busy=True)}
+    throttle = {"rate": "1/s", "table": TABLE, "cluster": cluster(2, busy=True)}
     found: dict[str, NodeProcess] = {}
     try:
         found["python"] = NodeProcess(python, busy={"cluster": cluster(0)})
         found["node"] = NodeProcess(javascript, busy={"cluster": cluster(1)})
-        found["exchanger"] = NodeProcess(python, busy={"table": TABLE}, throttle=beside)
+        found["exchanger"] = NodeProcess(python, busy={"table": TABLE}, throttle=throttle)
         # The answer shows that the table exists, with the key of the cluster.
         found["exchanger"].run("stats")
         found["table"] = NodeProcess(python, busy={"table": TABLE})

@@ -95,7 +95,7 @@ def test_another_process_takes_over_when_the_exchanging_process_is_killed(host: 
         for node in hammers:
             node.send(f"run {start} {RATE} {MS} {TAG}")
         child = int(old.query("fork"))
-        # At a different time between two reports in each round.
+        # Each round kills the process at a different time between two reports.
         time.sleep(1 + len(killed) * 0.013)
         old.kill()
         print(f"{old.language} killed:", end=" ")

@@ -224,7 +224,7 @@ test('an invalid answer counts as a failure and fails open', async (t) => {
     }
   }
 
-  await t.test('an answer without a question closes the connection', async () => {
+  await t.test('an answer without a request closes the connection', async () => {
     answer = 'OK\nNO\n';
     const client = new Client(options);
     assert.equal(await client.allow('x'), true);

@@ -81,7 +81,7 @@ describe('an independent gatekeeper with the daemon as master', { concurrency: t
     await waitUntil(() => one.of('alice').length > 0 && two.of('alice').length > 0);
     const [topic, command, , time] = one.of('alice')[0];
     assert.deepEqual([topic, command], ['web\0', 'DELAY_UNTIL']);
-    // The clock of the master counts, which may read the first message late.
+    // The delay follows the clock of the master, which may read the first message late.
     assert.ok(Number(time) - first >= 10_000 && Number(time) - first <= 10_000 + LONG, `${time} after ${first}`);
 
     for (let i = 0; i < 5; i += 1) await Promise.all([one.report('ACCEPTED', 'both'), two.report('ACCEPTED', 'both')]);

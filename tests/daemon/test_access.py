@@ -262,8 +262,8 @@ def test_a_too_low_limit_of_open_files_is_an_error_in_one_line() -> None:
             command = with_files(count, daemon)
             done = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
             assert done.returncode == 1
-            said = r"dthrottled: the limit of open files must be at least \d+, got " + str(count)
-            assert re.match(said, done.stderr), done.stderr
+            message = r"dthrottled: the limit of open files must be at least \d+, got " + str(count)
+            assert re.match(message, done.stderr), done.stderr
             assert done.stderr.count("\n") == 1
 
 
@@ -276,12 +276,12 @@ def test_the_limit_of_connections_is_lowered_to_the_limit_of_open_files() -> Non
         ) as process:
             try:
                 assert process.stderr is not None
-                said = process.stderr.readline()
-                assert "max_connections is" in said
-                assert "instead of 10000: the limit of open files is 200" in said
-                while "is ready" not in said:
-                    said = process.stderr.readline()
-                found = re.search(r"lines on \S+ and (\S+); http on (\S+);", said)
+                message = process.stderr.readline()
+                assert "max_connections is" in message
+                assert "instead of 10000: the limit of open files is 200" in message
+                while "is ready" not in message:
+                    message = process.stderr.readline()
+                found = re.search(r"lines on \S+ and (\S+); http on (\S+);", message)
                 assert found is not None
                 for place in (*found.groups(), str(daemon.socket)) * 100:
                     client = stack.enter_context(connect(place))

@@ -37,7 +37,7 @@ def test_the_first_request_above_the_burst_causes_a_delay(
     keeper.send("web", "ACCEPTED", "alice", b"some log info")
     domain, command, tag, until = keeper.receive()
     assert (domain, command, tag) == (b"web\0", b"DELAY_UNTIL", b"alice")
-    # The clock of the master counts, which may read the first message late.
+    # The delay follows the clock of the master, which may read the first message late.
     assert INTERVAL <= until - first <= INTERVAL + LONG * 1000
     keeper.send("web", "DELAYED", "alice")
     assert abs(keeper.receive()[3] - until - INTERVAL) <= INTERVAL / 200, (
@@ -106,8 +106,8 @@ def test_a_request_with_a_timestamp_ahead_is_charged_at_that_time(
         send()
     assert keeper.is_silent("slow")
     send()
-    domain, command, held, until = keeper.receive()
-    assert (domain, command, held) == (b"slow\0", b"DELAY_UNTIL", tag.encode())
+    domain, command, delayed_tag, until = keeper.receive()
+    assert (domain, command, delayed_tag) == (b"slow\0", b"DELAY_UNTIL", tag.encode())
     # Messages without a valid timestamp count when they arrive.
     assert abs(until - now - SLOW_INTERVAL) <= LONG * 1000
 

@@ -1,4 +1,4 @@
-"""A WSGI application with a throttle. Responses contain the number of the worker process."""
+"""A WSGI application with a throttle. Responses contain the process ID of the worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `apachectl configtest` says about every bad value; and that it opens no table."""
+"""`apachectl configtest` explains every invalid value and opens no table."""
 
 from __future__ import annotations
 
@@ -168,5 +168,5 @@ def test_requests_pass_and_the_log_says_why_if_the_table_cannot_be_opened(tmp_pa
 def test_the_example_of_the_documentation_is_valid() -> None:
     text = (REPOSITORY / "docs" / "apache.md").read_text()
     (example,) = re.findall(r"^```apache\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    status, said, _ = apache.check_config(re.sub("LoadModule .*", "", example))
-    assert status == 0, said
+    status, output, _ = apache.check_config(re.sub("LoadModule .*", "", example))
+    assert status == 0, output

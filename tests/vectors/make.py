@@ -49,7 +49,7 @@ CASES = (
 def files() -> dict[str, str]:
     sequences = [sequence for module in CASES for sequence in module.cases()]
     names = [sequence.name for sequence in sequences]
-    assert len(set(names)) == len(names), "two sequences of one name"
+    assert len(set(names)) == len(names), "the names of sequences must be unique"
     return {
         "sequences.json": listed([in_lines(sequence) for sequence in sequences]),
         "rates.json": grouped(rates()),
@@ -97,7 +97,7 @@ def in_lines(sequence: Sequence) -> str:
 
 
 def toml(config: Mapping[str, object]) -> str:
-    """The few shapes that the sequences use: domains become tables, rules inline ones."""
+    """Return a configuration as TOML. Domains become tables, and rules inline tables."""
     top = {key: value for key, value in config.items() if key != "domains"}
     text = "".join(f"{key} = {toml_value(value)}\n" for key, value in top.items())
     domains = config.get("domains", {})

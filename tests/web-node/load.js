@@ -37,7 +37,7 @@ class LoadResult {
 }
 
 /**
- * Sends a number of requests, some at once.
+ * Sends a number of requests, CLIENTS of them at once.
  * @param {number} port
  * @param {number} count
  * @param {string} [client]
@@ -84,12 +84,12 @@ async function load(ports, seconds, client, path = '/') {
  * The number of requests that several servers allowed, and the number that one bucket would have allowed.
  * @param {LoadResult[]} results
  * @param {number} rate
- * @param {number} capacity
+ * @param {number} burstSize
  */
-function compareWithBucket(results, rate, capacity) {
+function compareWithBucket(results, rate, burstSize) {
   const times = results.flatMap(({ allowedAt }) => allowedAt).sort((a, b) => a - b);
   const seconds = (times[times.length - 1] - times[0]) / 1000;
-  return { passed: times.length, bucket: capacity + rate * seconds };
+  return { passed: times.length, bucket: burstSize + rate * seconds };
 }
 
 module.exports = { compareWithBucket, burst, load };

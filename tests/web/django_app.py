@@ -38,7 +38,7 @@ def hello(_request: Any) -> HttpResponse:
     return HttpResponse("hello", headers={"X-Process": str(os.getpid())})
 
 
-async def hello_later(request: Any) -> HttpResponse:
+async def hello_async(request: Any) -> HttpResponse:
     """Answer one request, blocking the loop."""
     return hello(request)
 
@@ -50,8 +50,8 @@ def burst(request: Any) -> HttpResponse:
 
 
 @limit("1 per 100 years", burst=100)
-async def burst_later(request: Any) -> HttpResponse:
-    """Answer one request; 100 pass, apart from those of the other view."""
+async def burst_async(request: Any) -> HttpResponse:
+    """Answer one request; 100 pass, counted separately from the other view."""
     return hello(request)
 
 
@@ -65,14 +65,14 @@ delayed = limit("1 per 10 minutes", max_delay=3600)
 
 urlpatterns = [
     path("value", by_value(hello)),
-    path("value_later", by_value(hello_later)),
+    path("value_later", by_value(hello_async)),
     path("delayed", delayed(hello)),
-    path("delayed_later", delayed(hello_later)),
+    path("delayed_later", delayed(hello_async)),
     path("", hello),
     path("burst", burst),
-    path("later", burst_later),
+    path("later", burst_async),
     path("one", costly(hello)),
-    path("two", costly(hello_later)),
+    path("two", costly(hello_async)),
 ]
 
 application = get_wsgi_application()

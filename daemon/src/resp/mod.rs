@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn an_invalid_command_gets_an_error_in_one_line() {
         let daemon = daemon();
-        for (input, said) in [
+        for (input, printed) in [
             ("GET x\r\n", "-ERR unknown command 'GET'; dthrottled has the commands"),
             ("CL.THROTTLE x 1 1\r\n", "-ERR wrong number of arguments for 'cl.throttle' command"),
             (
@@ -187,7 +187,7 @@ mod tests {
             ("*1\r\n$99999999999999999999\r\n", "-ERR Protocol error: invalid bulk length"),
         ] {
             let answer = ask(input, &daemon);
-            assert!(answer.starts_with(said) && answer.lines().count() == 1, "{answer}");
+            assert!(answer.starts_with(printed) && answer.lines().count() == 1, "{answer}");
         }
     }
 

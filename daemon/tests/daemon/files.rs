@@ -41,11 +41,11 @@ fn a_daemon_of_root_starts_although_another_user_took_the_name_of_its_table() {
     child.wait().unwrap();
     // If every user can create files in /run, the message says what to do.
     let (mut child, log) = start(&dir, &table, "1777");
-    let said = wait_for(&log, "cannot use the table");
+    let output = wait_for(&log, "cannot use the table");
     assert!(!child.wait().unwrap().success());
     fs::remove_file(&planted).unwrap();
     for part in [planted.to_str().unwrap(), "user 65534 (nobody)", "set `dir`"] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(output.contains(part), "{part}: {output}");
     }
     fs::remove_dir_all(dir).unwrap();
 }

@@ -28,8 +28,8 @@ fn a_reload_keeps_buckets_and_applies_new_rules() {
     assert!(daemon.query("check\0domain=new\0tag=x").starts_with("OK limit=1 "));
     daemon.rewrite("rate = \"5 parsecs\"", "");
     daemon.signal("HUP");
-    let said = daemon.wait_for("the old rules stay");
-    assert!(said.contains("line 2: `rate` must be a rate"), "{said}");
+    let message = daemon.wait_for("the old rules stay");
+    assert!(message.contains("line 2: `rate` must be a rate"), "{message}");
     assert_eq!(exchange(&mut stream, b"b\n", 3), b"OK\n");
     assert_eq!((daemon.stat("reloads"), daemon.stat("failed_reloads")), (1, 1));
     assert_eq!(daemon.stat("allowed"), 12, "counts continue after a reload");
@@ -44,8 +44,8 @@ fn a_reload_fails_if_the_file_has_no_rule_any_more() {
         assert_eq!(exchange(&mut stream, b"a\na\na\n", 9), b"OK\nOK\nNO\n");
         daemon.rewrite("", keys);
         daemon.signal("HUP");
-        let said = daemon.wait_for("the old rules stay");
-        assert!(said.contains("`rate` is missing: without a rule"), "{said}");
+        let message = daemon.wait_for("the old rules stay");
+        assert!(message.contains("`rate` is missing: without a rule"), "{message}");
         fs::write(daemon.dir.join("dthrottle.toml"), "").unwrap();
         daemon.signal("HUP");
         daemon.wait_for("the old rules stay");
@@ -267,15 +267,15 @@ fn a_daemon_starts_from_flags_without_a_file() {
         .args(["--rate", "1/s", "--table", &table, "--http", "off", "--listen"])
         .arg(&socket)
         .output();
-    let said = String::from_utf8(second.unwrap().stderr).unwrap();
-    assert!(said.contains("another process listens there"), "{said}");
+    let message = String::from_utf8(second.unwrap().stderr).unwrap();
+    assert!(message.contains("another process listens there"), "{message}");
     // If a port is in use, the error names the key and the fix.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let third = ["--rate", "1/s", "--listen", "127.0.0.1:0", "--table", &table, "--http", &address];
-    let said = String::from_utf8(command().args(third).output().unwrap().stderr).unwrap();
-    assert!(said.contains(&format!("daemon.http: {address}: ")), "{said}");
-    assert!(said.contains("stop the program that uses it, or choose another"), "{said}");
+    let message = String::from_utf8(command().args(third).output().unwrap().stderr).unwrap();
+    assert!(message.contains(&format!("daemon.http: {address}: ")), "{message}");
+    assert!(message.contains("stop the program that uses it, or choose another"), "{message}");
     child.kill().unwrap();
     child.wait().unwrap();
     // The file that a killed daemon leaves does not prevent a start.
@@ -297,7 +297,7 @@ fn a_daemon_starts_from_flags_without_a_file() {
 fn check_reports_errors_with_line_field_and_fix() {
     let (dir, _) = new_dir();
     let file = dir.join("dthrottle.toml");
-    for (text, good, said) in [
+    for (text, good, message) in [
         ("rate = \"5/s\"\n[daemon]\nresp = \"127.0.0.1:6379\"\n", true, "is valid"),
         (
             "rate = \"5/s\"\n\n[daemon]\nhttp = \"0.0.0.0:80\"\n",
@@ -316,7 +316,7 @@ fn check_reports_errors_with_line_field_and_fix() {
         let done = command().arg("--check").arg("--config").arg(&file).output().unwrap();
         let out = String::from_utf8([done.stdout, done.stderr].concat()).unwrap();
         assert_eq!(done.status.success(), good, "{out}");
-        assert!(out.contains(said), "{out}");
+        assert!(out.contains(message), "{out}");
     }
     let done = command().args(["--check", "--rate", "nonsense"]).output().unwrap();
     assert!(
@@ -403,8 +403,8 @@ fn an_http_socket_of_systemd_for_other_machines_needs_a_token() {
     let log = lines(child.stderr.take().unwrap());
     wait_for(&log, "Listening on");
     let _stream = std::net::TcpStream::connect(address).unwrap();
-    let said = wait_for(&log, "other machines can reach");
-    assert!(said.contains("daemon.token"), "{said}");
+    let message = wait_for(&log, "other machines can reach");
+    assert!(message.contains("daemon.token"), "{message}");
     assert!(!child.wait().unwrap().success());
     let _ = dthrottle::tables::remove(&table, None, None);
     fs::remove_dir_all(dir).unwrap();
@@ -470,8 +470,8 @@ fn systemd_accepts_the_unit_files() {
         .args([dir.join("dthrottled.service"), dir.join("dthrottled.socket")])
         .output()
         .unwrap();
-    let said = String::from_utf8(done.stderr).unwrap();
-    assert!(done.status.success() && !said.contains("dthrottled"), "{said}");
+    let message = String::from_utf8(done.stderr).unwrap();
+    assert!(done.status.success() && !message.contains("dthrottled"), "{message}");
     fs::remove_dir_all(dir).unwrap();
 }
 

@@ -229,9 +229,11 @@ fn http_and_tls_are_refused_before_their_first_line_is_complete() {
             let (first, second) = request.as_bytes().split_at(cut);
             for stream in [daemon.connect_tcp(), TcpStream::connect(&resp).unwrap()] {
                 stream.set_read_timeout(Some(TIMEOUT)).unwrap();
-                let said = first_answer(stream, &[first, second]);
-                assert!(said.is_empty() || said.contains("HTTP") || said.contains("max_line"));
-                assert!(!said.contains("OK\n") && !said.contains("*5"), "{said}");
+                let message = first_answer(stream, &[first, second]);
+                assert!(
+                    message.is_empty() || message.contains("HTTP") || message.contains("max_line")
+                );
+                assert!(!message.contains("OK\n") && !message.contains("*5"), "{message}");
             }
             refused += 1;
         }

@@ -33,11 +33,11 @@ fn end(child: &mut Child) -> (String, bool) {
             None => thread::sleep(Duration::from_millis(10)),
         }
     };
-    let mut said = String::new();
+    let mut message = String::new();
     if let Some(mut stderr) = child.stderr.take() {
-        stderr.read_to_string(&mut said).unwrap();
+        stderr.read_to_string(&mut message).unwrap();
     }
-    (said, status.success())
+    (message, status.success())
 }
 
 /// Starts a daemon whose only socket is at this path.
@@ -154,8 +154,8 @@ fn a_start_does_not_wait_for_a_listener_whose_backlog_is_full() {
             Err(error) => break assert_eq!(error, Errno::AGAIN),
         }
     }
-    let (said, good) = end(&mut spawn(command(), &dir, &socket));
-    assert!(!good && said.contains("another process listens there"), "{said}");
+    let (message, good) = end(&mut spawn(command(), &dir, &socket));
+    assert!(!good && message.contains("another process listens there"), "{message}");
     assert!(fs::symlink_metadata(&socket).unwrap().file_type().is_socket());
     fs::remove_dir_all(dir).unwrap();
 }
