@@ -754,7 +754,7 @@ int32_t dthrottle_top(const dthrottle_t *throttle,
                       size_t *count);
 
 /**
- * Looks up a domain by its name. If name is NULL and name_len 0, the default domain. Returns
+ * Looks up a domain by its name. NULL with a name_len of 0 stands for the default domain. Returns
  * DTHROTTLE_ERR_DOMAIN if the throttle has no such domain.
  */
 int32_t dthrottle_domain(const dthrottle_t *throttle,

@@ -22,7 +22,7 @@ pub struct Domain {
     pub(crate) headers: [OnceLock<Headers>; KINDS.len()],
 }
 
-/// Looks up a domain by its name. If name is NULL and name_len 0, the default domain. Returns
+/// Looks up a domain by its name. NULL with a name_len of 0 stands for the default domain. Returns
 /// DTHROTTLE_ERR_DOMAIN if the throttle has no such domain.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_domain(
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn dthrottle_domain(
         let throttle = &c.handle(throttle)?.core;
         let domain = match c.name(name, name_len)? {
             Some(name) => throttle.domain(name)?,
-            // The throttle itself stands for the default domain.
+            // A throttle dereferences to its default domain.
             None => throttle.deref().clone(),
         };
         out.set(Domain::new(domain)?);

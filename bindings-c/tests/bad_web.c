@@ -94,13 +94,13 @@ static void middleware_rejects_invalid_options(void)
     char error[256];
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        check_about = wrong[i];
+        check_context = wrong[i];
         EQUAL(dthrottle_middleware_new(domain, wrong[i], strlen(wrong[i]), &middleware, error,
                                        sizeof error),
               DTHROTTLE_ERR_CONFIG);
         CHECK(middleware == NULL && *error);
     }
-    check_about = "";
+    check_context = "";
     BAD(dthrottle_middleware_new(NULL, NULL, 0, &middleware, NULL, 0));
     BAD(dthrottle_middleware_new(domain, NULL, 1, &middleware, NULL, 0));
     BAD(dthrottle_middleware_new(domain, "", TOO_LONG, &middleware, NULL, 0));

@@ -13,7 +13,7 @@
 
 static int checks_passed, checks_failed;
 /* The current case, for the messages of failed checks. */
-static const char *check_about = "";
+static const char *check_context = "";
 
 static inline int check_that(int right, const char *file, int line, const char *test,
                              const char *what)
@@ -22,7 +22,7 @@ static inline int check_that(int right, const char *file, int line, const char *
         checks_passed++;
     } else {
         checks_failed++;
-        fprintf(stderr, "%s:%d: %s: %s must be true [%s]\n", file, line, test, what, check_about);
+        fprintf(stderr, "%s:%d: %s: %s must be true [%s]\n", file, line, test, what, check_context);
     }
     return right;
 }

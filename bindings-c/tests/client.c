@@ -42,14 +42,14 @@ static dthrottle_client_counts_t counts_of(const dthrottle_client_t *client)
 static void a_client_allows_the_burst_and_then_refuses(const char *address)
 {
     dthrottle_client_t *client = client_of(address, &LONG_TIMEOUT);
-    check_about = address;
+    check_context = address;
     for (int i = 0; i < 10; i++)
         EQUAL(allow(client, address), 1);
     EQUAL(allow(client, address), 0);
     EQUAL(counts_of(client).answered, 11);
     EQUAL(counts_of(client).failures, 0);
     dthrottle_client_close(client);
-    check_about = "";
+    check_context = "";
 }
 
 static void allow_many_returns_the_result_of_each_tag(const dthrottle_client_t *client)

@@ -24,7 +24,7 @@ static inline void sleep_briefly(void)
         int until_done; \
         while (!(until_done = (condition)) && time(NULL) < until_end) \
             sleep_briefly(); \
-        check_about = #condition; \
+        check_context = #condition; \
         MUST(until_done); \
     } while (0)
 

@@ -3,7 +3,7 @@
  */
 #include "json.h"
 
-#define MOST_THROTTLES 4
+#define MAX_THROTTLES 4
 
 static cJSON *errors;
 
@@ -125,13 +125,13 @@ static void call_in(const dthrottle_t *throttle, const char *name, const cJSON *
 static void run_sequence(const cJSON *sequence)
 {
     const cJSON *names = json_get(sequence, "throttles"), *step;
-    dthrottle_t *throttles[MOST_THROTTLES];
+    dthrottle_t *throttles[MAX_THROTTLES];
     dthrottle_clock_t *manual;
     int count = cJSON_GetArraySize(names), number = 0;
     char about[256];
 
-    check_about = about;
-    MUST(count <= MOST_THROTTLES);
+    check_context = about;
+    MUST(count <= MAX_THROTTLES);
     MUST(dthrottle_clock_new(&manual) == DTHROTTLE_OK);
     for (int i = 0; i < count; i++)
         throttles[i] = open_on(json_word(sequence, "config"), manual);
@@ -186,14 +186,14 @@ static void run_input(const cJSON *input)
     const int32_t status = status_of(errors, json_word(input, "error"));
     dthrottle_clock_t *manual;
 
-    check_about = json_word(input, "name");
+    check_context = json_word(input, "name");
     MUST(dthrottle_clock_new(&manual) == DTHROTTLE_OK);
     dthrottle_t *throttle = open_on("rate = \"10/s\"\nburst = 10", manual);
     if (strcmp(name, "advance") == 0) {
         EQUAL(dthrottle_clock_advance(manual, time_of(args, "ns", "ms")), status);
         dthrottle_close(throttle);
     } else if (cJSON_IsTrue(json_get(input, "closed"))) {
-        /* In C the throttle is released then, and only its domains can be used. */
+        /* dthrottle_close() releases the throttle, so only its domains can be used afterwards. */
         dthrottle_domain_t *domain = domain_of(throttle, NULL);
         text_t tag = input_tag(json_get(args, "tag"));
         dthrottle_close(throttle);
@@ -230,7 +230,7 @@ int main(int argc, char **argv)
             }
         }
     }
-    check_about = "";
+    check_context = "";
     CHECK(sequence_count > 50 && input_count > 40);
     printf("%d sequences, %d inputs\n", sequence_count, input_count);
     cJSON_Delete(sequences);

@@ -99,7 +99,7 @@ static void run_rate(const cJSON *vector, bool good)
     int32_t status = DTHROTTLE_OK, want = good ? DTHROTTLE_OK : DTHROTTLE_ERR_CONFIG;
     char *about = cJSON_PrintUnformatted(vector);
 
-    check_about = about;
+    check_context = about;
     MUST(dthrottle_clock_new(&manual) == DTHROTTLE_OK);
     if (EQUAL(open_toml(vector, manual, &throttle), want) && good)
         check_rate(throttle, vector);
@@ -116,7 +116,7 @@ static void run_good_config(const cJSON *vector)
     const cJSON *rules, *rule;
     text_t toml = json_text(json_get(vector, "toml"));
 
-    check_about = json_word(vector, "name");
+    check_context = json_word(vector, "name");
     if (!OK(dthrottle_open(toml.bytes, toml.len, &throttle, NULL, 0)))
         return;
     cJSON_ArrayForEach(rules, json_get(vector, "domains")) {
@@ -142,7 +142,7 @@ static void run_bad_config(const cJSON *vector)
     const cJSON *word, *line = json_get(vector, "line"), *field = json_get(vector, "field");
     text_t toml = json_text(json_get(vector, "toml"));
 
-    check_about = json_word(vector, "name");
+    check_context = json_word(vector, "name");
     EQUAL(dthrottle_open(toml.bytes, toml.len, &throttle, error, sizeof error),
           DTHROTTLE_ERR_CONFIG);
     CHECK(throttle == NULL);
@@ -180,7 +180,7 @@ static void run_errors(const cJSON *errors)
     size_t at = 0;
     EQUAL(cJSON_GetArraySize(errors), sizeof header / sizeof header[0]);
     cJSON_ArrayForEach(error, errors) {
-        check_about = json_word(error, "kind");
+        check_context = json_word(error, "kind");
         TEXT(json_word(error, "c_name"), header[at].name);
         EQUAL(json_get(error, "c")->valueint, header[at].status);
         CHECK(strcmp(dthrottle_status_text(header[at].status), dthrottle_status_text(1)) != 0);
@@ -216,7 +216,7 @@ int main(int argc, char **argv)
         }
     }
     run_errors(errors);
-    check_about = "";
+    check_context = "";
     CHECK(rate_count > 200 && config_count > 100);
     printf("%d rates, %d configurations\n", rate_count, config_count);
     cJSON_Delete(rates);

@@ -11,8 +11,8 @@
 
 #include <strings.h>
 
-#define MOST_STEPS 16
-#define MOST_TOML 4096
+#define MAX_STEPS 16
+#define MAX_TOML 4096
 
 static const char *const of_throttle[] = {"rate", "burst", "rules", "charge_refused", NULL};
 static const char *const of_caller[] = {"methods", "routes", NULL};
@@ -55,7 +55,7 @@ static bool write_value(FILE *to, const cJSON *value)
 /* Writes the options of the throttle, or the others. Returns false if C cannot express them. */
 static bool write_options(char *toml, const cJSON *options, bool is_of_throttle)
 {
-    FILE *to = fmemopen(toml, MOST_TOML, "w");
+    FILE *to = fmemopen(toml, MAX_TOML, "w");
     const cJSON *option, *name = json_get(options, "domain");
     bool is_right = true;
     *toml = '\0'; /* the stream writes nothing for an empty string */
@@ -144,14 +144,14 @@ static void decide(const dthrottle_middleware_t *middleware, const cJSON *json,
 static void run_steps(const dthrottle_middleware_t *middleware, dthrottle_clock_t *manual,
                       const cJSON *entry)
 {
-    dthrottle_response_t responses[MOST_STEPS];
+    dthrottle_response_t responses[MAX_STEPS];
     const cJSON *step, *earlier;
     char about[256];
     int number = 0;
 
-    check_about = about;
+    check_context = about;
     cJSON_ArrayForEach(step, json_get(entry, "steps")) {
-        MUST(number < MOST_STEPS);
+        MUST(number < MAX_STEPS);
         snprintf(about, sizeof about, "%s, step %d", json_word(entry, "name"), number);
         responses[number] = (dthrottle_response_t)DTHROTTLE_RESPONSE_INIT;
         OK(dthrottle_clock_set(manual, json_u64(json_get(step, "at_ns"), 0)));
@@ -174,11 +174,11 @@ static void run_steps(const dthrottle_middleware_t *middleware, dthrottle_clock_
 static bool run_case(const cJSON *entry)
 {
     const cJSON *options = json_get(entry, "options");
-    char config[MOST_TOML], toml[MOST_TOML], error[256] = "";
+    char config[MAX_TOML], toml[MAX_TOML], error[256] = "";
     dthrottle_middleware_t *middleware;
     dthrottle_clock_t *manual;
 
-    check_about = json_word(entry, "name");
+    check_context = json_word(entry, "name");
     if (!write_options(config, options, true) || !write_options(toml, options, false))
         return false;
     MUST(dthrottle_clock_new(&manual) == DTHROTTLE_OK);
@@ -203,10 +203,10 @@ static bool run_bad(const cJSON *entry)
 {
     const cJSON *options = json_get(entry, "options"), *says;
     const char *field = json_word(entry, "field");
-    char config[MOST_TOML], toml[MOST_TOML], error[256] = "";
+    char config[MAX_TOML], toml[MAX_TOML], error[256] = "";
     dthrottle_middleware_t *middleware;
 
-    check_about = json_word(entry, "why");
+    check_context = json_word(entry, "why");
     if (is_among(field, of_throttle) || strcmp(field, "domain") == 0 ||
         !write_options(config, options, true) || !write_options(toml, options, false))
         return false;
@@ -235,7 +235,7 @@ int main(int argc, char **argv)
         cases += run_case(entry);
     cJSON_ArrayForEach(entry, json_get(web, "bad"))
         bad += run_bad(entry);
-    check_about = "";
+    check_context = "";
     CHECK(cases > 40 && bad > 12);
     printf("%d cases, %d errors\n", cases, bad);
     cJSON_Delete(web);

@@ -33,7 +33,7 @@ static void addresses_become_tags(void)
     static const uint8_t at_64[16] = {0x20, 1, 0xd, 0xb8, 0, 1, 0, 0xff};
     static const uint8_t at_60[16] = {0x20, 1, 0xd, 0xb8, 0, 1, 0, 0xf0};
 
-    check_about = "addresses";
+    check_context = "addresses";
     check_tag(v4, sizeof v4, 64, v4, sizeof v4);
     check_tag(mapped, sizeof mapped, 64, v4, sizeof v4);
     check_tag(nat64, sizeof nat64, 1, v4, sizeof v4);
@@ -54,7 +54,7 @@ static void names_of_header_kinds_are_known(void)
         {"none", DTHROTTLE_HEADERS_NONE},         {"off", DTHROTTLE_HEADERS_NONE},
         {"draft7", DTHROTTLE_ERR_CONFIG},         {"", DTHROTTLE_ERR_CONFIG},
     };
-    check_about = "kinds";
+    check_context = "kinds";
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         EQUAL(dthrottle_header_kind(kinds[i].name, strlen(kinds[i].name)), kinds[i].kind);
 }
@@ -66,7 +66,7 @@ static void header_fields_are_written_for_each_kind(void)
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
     dthrottle_response_t response = DTHROTTLE_RESPONSE_INIT;
 
-    check_about = "fields";
+    check_context = "fields";
     OK(dthrottle_check(domain, "a", 1, 2, &decision));
     OK(dthrottle_header_fields(domain, DTHROTTLE_HEADERS_STANDARD, &decision, &response));
     EQUAL(response.field_count, 2);
@@ -119,7 +119,7 @@ static void invalid_utf8_does_not_bypass_the_limit(void)
     dthrottle_response_t response = DTHROTTLE_RESPONSE_INIT;
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
 
-    check_about = "bytes of clients";
+    check_context = "bytes of clients";
     request.peer = "203.0.113.7";
     request.peer_len = strlen(request.peer);
     request.forwarded = "\xff\xfe";
@@ -146,7 +146,7 @@ static void request_tags_are_checked_and_warnings_are_returned(void)
     dthrottle_response_t response = DTHROTTLE_RESPONSE_INIT;
     char warning[200];
 
-    check_about = "tags and warnings";
+    check_context = "tags and warnings";
     request.tag = "partner";
     request.tag_len = strlen("partner");
     OK(dthrottle_middleware_decide(middleware, &request, &response, NULL));
@@ -179,7 +179,7 @@ static void a_delay_ends_once(void)
                                          DTHROTTLE_RESPONSE_INIT};
     dthrottle_response_t more = DTHROTTLE_RESPONSE_INIT;
 
-    check_about = "a delay ends once";
+    check_context = "a delay ends once";
     request.can_delay = true;
     request.peer = "203.0.113.7";
     request.peer_len = strlen(request.peer);
@@ -218,7 +218,7 @@ static void a_request_is_refunded_once(void)
                                          DTHROTTLE_RESPONSE_INIT};
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
 
-    check_about = "a request is refunded once";
+    check_context = "a request is refunded once";
     request.can_delay = true;
     request.peer = "203.0.113.9";
     request.peer_len = strlen(request.peer);

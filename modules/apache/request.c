@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <time.h>
 
-#define MOST_UNITS 1000000000
+#define MAX_UNITS 1000000000
 #define STATUS_DEFAULT HTTP_TOO_MANY_REQUESTS
 #define PREFIX_DEFAULT 64
 
@@ -36,7 +36,7 @@ static apr_uint64_t cost_of(request_rec *r, const client_t *client)
         client->domain->has_odd_cost = 1;
         return 1;
     }
-    return units < MOST_UNITS ? (apr_uint64_t)units : MOST_UNITS;
+    return units < MAX_UNITS ? (apr_uint64_t)units : MAX_UNITS;
 }
 
 /* Whether the fast path applies: no headers, delay, cost or variables are needed. */
