@@ -4,7 +4,7 @@
 
 const { describe, isBytes, isPlain, isTable } = require('./values.js');
 
-/** A limit that stops cycles. A valid configuration has at most 5 levels. */
+/** This limit stops cycles. A valid configuration has at most 5 levels. */
 const MAX_DEPTH = 16;
 /** More than any valid configuration has, because core accepts 1,000 rules in all. */
 const MAX_VALUES = 100_000;
@@ -19,7 +19,7 @@ function encode(config) {
   let left = MAX_VALUES;
 
   /**
-   * Returns whether `count` more values fit. If not, writes a word for which core throws an error with the field.
+   * Returns whether `count` more values fit. If not, writes a value that core rejects, naming the field.
    * @param {number} count
    * @param {number} depth
    */
@@ -28,6 +28,7 @@ function encode(config) {
       left -= count;
       return true;
     }
+    // The letter `o` means another type. Its description follows.
     encoded.push(depth < MAX_DEPTH ? 'oso large an object' : 'oso deep an object');
     return false;
   }

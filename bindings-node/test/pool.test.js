@@ -1,5 +1,5 @@
-// Tests of what all middleware of a process shares: the throttle with its exchange, warnings, and the limit of delayed
-// requests. And tests of closing middleware.
+// Tests that all middleware of a process share the throttle with its exchange, warnings, and the limit of delayed
+// requests. Also tests closing middleware.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -34,16 +34,16 @@ const get = (limit) => {
   return passed;
 };
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-const none = async () => { while (threads() > 0) await sleep(5); };
+const noThreads = async () => { while (threads() > 0) await sleep(5); };
 // A thread gets its name shortly after its start. Waits a little longer for threads that should not exist.
-const running = async (least) => { while (threads() < least) await sleep(5); await sleep(100); return threads(); };
+const countThreads = async (min) => { while (threads() < min) await sleep(5); await sleep(100); return threads(); };
 `;
 
 describe('the middleware of a process', () => {
   const folder = mkdtempSync(join(tmpdir(), 'dthrottle-pool-'));
   after(() => {
     rmSync(folder, { recursive: true });
-    for (const dir of ['/run/dthrottle', '/dev/shm'].filter((place) => existsSync(place))) {
+    for (const dir of ['/run/dthrottle', '/dev/shm'].filter((each) => existsSync(each))) {
       for (const name of readdirSync(dir)) if (name.includes(`-${NAME}`)) unlinkSync(join(dir, name));
     }
   });
@@ -65,16 +65,16 @@ describe('the middleware of a process', () => {
       limits.push(throttle({ domains: { d0: { rate: rates[0] }, e: { rate: '1 per 9 years' } }, domain: 'e', table, cluster }));
       const before = threads();
       const passed = limits.map((limit) => [get(limit), get(limit), get(limit), get(limit), get(limit)].filter(Boolean).length);
-      const during = await running(1);
+      const during = await countThreads(1);
       // The same rules use the same throttle. A middleware with other rules is too late to join it.
       const same = throttle(rates[0], { domain: 'd0', table, cluster });
       const later = throttle('5 per 9 years', { domain: 'later', table, cluster });
-      const more = [get(same), get(later), await running(2)];
+      const more = [get(same), get(later), await countThreads(2)];
       for (const limit of limits) limit.close();
-      const open = [get(limits[0]), get(same), await running(2)];
+      const open = [get(limits[0]), get(same), await countThreads(2)];
       same.close();
       later.close();
-      await none();
+      await noThreads();
       return { before, passed, during, more, open };
     `);
     assert.deepEqual(seen, {
@@ -100,9 +100,9 @@ describe('the middleware of a process', () => {
     const seen = run(`
       const limits = ['a', 'b'].map((domain) => throttle(${JSON.stringify(file)}, { domain, table: table + '-file' }));
       const passed = limits.map((limit) => [get(limit), get(limit), get(limit), get(limit)].filter(Boolean).length);
-      const during = await running(1);
+      const during = await countThreads(1);
       for (const limit of limits) limit.close();
-      await none();
+      await noThreads();
       return [passed, during];
     `);
     assert.deepEqual(seen, [[2, 3], 1]);
@@ -117,9 +117,9 @@ describe('the middleware of a process', () => {
       app.get('/', async () => '');
       const statuses = async (url) => [(await app.inject(url)).statusCode, (await app.inject(url)).statusCode];
       const result = [await statuses('/1'), await statuses('/2'), await statuses('/shared'), (await app.inject('/')).statusCode];
-      const during = await running(1);
+      const during = await countThreads(1);
       await app.close();
-      await none();
+      await noThreads();
       return [...result, during];
     `);
     assert.deepEqual(seen, [[200, 429], [200, 200], [200, 429], 429, 1]);

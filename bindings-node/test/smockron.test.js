@@ -91,7 +91,7 @@ describe('the delays of a gatekeeper', () => {
     assert.equal(delays.delayed, 0);
   });
 
-  it('a request that would wait too long is rejected, also if that is known later', (t) => {
+  it('a request that would wait too long is rejected, even after it has begun to wait', (t) => {
     const { delays, notes, request, tick } = begin(t, 1500);
     delays.delay('a', 1000);
     assert.ok(delays.add('a', request('one')));
@@ -196,8 +196,8 @@ describe('tags of a gatekeeper', () => {
   const LOCAL = 'address\xff\x7f\0\0\x01';
 
   /**
-   * The frames that a master receives for requests with these values, and the gatekeeper's warnings. The master delays
-   * each client for an hour.
+   * Calls `run` with a gatekeeper whose master delays each client for an hour. `next` returns the frames of the next
+   * message to the master.
    * @param {import('node:test').TestContext} t
    * @param {{ tag?: any, logInfo?: any }} options
    * @param {(get: any, keeper: any, next: () => Promise<Buffer[]>) => Promise<void>} run
@@ -209,8 +209,8 @@ describe('tags of a gatekeeper', () => {
     await accounting.bind('tcp://127.0.0.1:*');
     await control.bind('tcp://127.0.0.1:*');
     accounting.subscribe('');
-    const place = (/** @type {any} */ socket) => socket.lastEndpoint.slice('tcp://'.length);
-    const keeper = gatekeeper({ master: place(accounting), control: place(control), domain: 'web', maxDelayMs: 0, ...options });
+    const addressOf = (/** @type {any} */ socket) => socket.lastEndpoint.slice('tcp://'.length);
+    const keeper = gatekeeper({ master: addressOf(accounting), control: addressOf(control), domain: 'web', maxDelayMs: 0, ...options });
     t.after(() => {
       keeper.close();
       accounting.close();

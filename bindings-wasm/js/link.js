@@ -65,7 +65,7 @@ function makeAddLink(glue) {
     #link;
 
     /**
-     * @param {any} parts The throttle's.
+     * @param {any} parts The parts of the throttle.
      * @param {LinkOptions} options
      */
     constructor(parts, options) {
@@ -85,18 +85,18 @@ function makeAddLink(glue) {
     receive(from, datagram) {
       const address = toText('from', from);
       const bytes = toDatagram(datagram);
-      const link = this.#present();
+      const link = this.#linkNow();
       attempt(() => wasm.receiveLink(link, address, bytes));
     }
 
     timeout() {
-      const link = this.#present();
+      const link = this.#linkNow();
       attempt(() => wasm.timeoutLink(link));
     }
 
     /** @returns {TransmitOutput | EventOutput | TimeoutOutput} */
     poll() {
-      const link = this.#present();
+      const link = this.#linkNow();
       const output = attempt(() => wasm.pollLink(link));
       if (typeof output === 'number') return { timeoutMs: output };
       if (typeof output === 'string') return { event: fromJson(output) };
@@ -107,17 +107,17 @@ function makeAddLink(glue) {
     /** @param {string[]} addresses */
     join(addresses) {
       const all = toAddresses(addresses);
-      const link = this.#present();
+      const link = this.#linkNow();
       attempt(() => wasm.joinLink(link, all));
     }
 
     leave() {
-      const link = this.#present();
+      const link = this.#linkNow();
       attempt(() => wasm.leaveLink(link));
     }
 
     /** Returns the native link, after setting the throttle's clock to the present time. */
-    #present() {
+    #linkNow() {
       this.#parts.present();
       return this.#link;
     }

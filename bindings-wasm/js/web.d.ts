@@ -1,4 +1,4 @@
-// The public API of dthrottle-wasm on the web: that of the package dthrottle, links, and `init`.
+// The public API of dthrottle-wasm on the web: the API of the package dthrottle, and also links and `init`.
 
 export * from './links.js';
 export * from './types.js';
