@@ -1,4 +1,4 @@
-//! Measures what no other limiter here has: batches, the exchange's access to the table, and memory.
+//! Measures features that the other limiters do not have: batches, the exchange's access to the table, and memory.
 
 use std::time::Instant;
 

@@ -81,7 +81,7 @@ fn instance<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> 
     class(py, error.kind())?.call1((error.to_string(), error.field(), error.line()))
 }
 
-/// Not cached, because the classes are new after a second import.
+/// Looks the class up each time, because importing the module again creates new classes.
 fn class(py: Python<'_>, kind: ErrorKind) -> PyResult<Bound<'_, PyAny>> {
     py.import("dthrottle.errors")?.getattr("BY_KIND")?.get_item(kind.name())
 }

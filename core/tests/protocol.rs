@@ -1,7 +1,7 @@
 //! The wire format against `tests/vectors/protocol.json`, which another program generated: every
 //! datagram is parsed to its meaning and written to the same bytes.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
-#![allow(clippy::disallowed_methods, reason = "tests may ask the operating system")]
+#![allow(clippy::disallowed_methods, reason = "tests may call the operating system")]
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

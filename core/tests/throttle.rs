@@ -3,7 +3,7 @@
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
-    reason = "tests may ask the operating system"
+    reason = "tests may call the operating system"
 )]
 
 use std::sync::atomic::{AtomicU64, Ordering};

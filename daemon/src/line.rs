@@ -34,7 +34,7 @@ pub(crate) struct Lines {
     trusted: bool,
 }
 
-/// What the session needs to answer.
+/// The throttle, counters and settings with which lines are answered.
 pub(crate) struct LineContext<'a> {
     pub(crate) throttle: &'a Throttle,
     pub(crate) state: &'a State,
@@ -126,7 +126,7 @@ impl Lines {
             tag = all;
         }
         if tag.len() > self.max_line {
-            // Long tags are limited by their beginning.
+            // Only the beginning of a long tag counts.
             context.state.counts.long_lines.add(1);
             tag = &tag[..self.max_line];
         }

@@ -125,9 +125,9 @@ fn show_outcome(scenario: &Scenario, outcome: &Outcome) {
         println!("{view:?}");
     }
     for (tag, (kind, meter)) in outcome.tags.iter().enumerate() {
-        let (asked, admitted) = meter.totals();
+        let (requested, admitted) = meter.totals();
         println!(
-            "tag {tag} {kind:?}: {admitted} of {asked} admitted, excess {:.1} of {:.1} at {:.3} s, rate {:+.2} %",
+            "tag {tag} {kind:?}: {admitted} of {requested} admitted, excess {:.1} of {:.1} at {:.3} s, rate {:+.2} %",
             meter.excess(),
             bound::excess(scenario, outcome, meter),
             meter.excess_at() as f64 / SEC as f64,

@@ -103,7 +103,7 @@ pub struct Meter {
     /// The highest level of the reference, and the time at which it was reached.
     highest: (f64, Ns),
     demand: Vec<(Ns, u64)>,
-    asked: u64,
+    requested: u64,
     admitted: u64,
     in_span: u64,
     second: Peak,
@@ -121,7 +121,7 @@ impl Meter {
             reference: Reference::default(),
             highest: (0.0, 0),
             demand: Vec::new(),
-            asked: 0,
+            requested: 0,
             admitted: 0,
             in_span: 0,
             second: Peak::new(SEC - 1),
@@ -133,7 +133,7 @@ impl Meter {
 
     /// Records a request and its result.
     pub fn record(&mut self, now: Ns, node: usize, units: u64, allowed: bool) {
-        self.asked += units;
+        self.requested += units;
         self.demand.push((now, units));
         if !allowed {
             return;
@@ -178,7 +178,7 @@ impl Meter {
 
     /// Returns the units requested and admitted in total.
     pub fn totals(&self) -> (u64, u64) {
-        (self.asked, self.admitted)
+        (self.requested, self.admitted)
     }
 
     /// Returns the relative error of the rate within the span: 0.01 is one percent too many.

@@ -40,48 +40,50 @@ pub struct Violation {
     /// The property.
     pub property: Property,
     /// A description of the violation.
-    pub seen: String,
+    pub description: String,
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}", self.property, self.seen)
+        write!(f, "{:?}: {}", self.property, self.description)
     }
 }
 
 /// Returns all properties that a run violates.
 pub fn check(scenario: &Scenario, outcome: &Outcome) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let mut violation = |property, seen| violations.push(Violation { property, seen });
+    let mut violation =
+        |property, description| violations.push(Violation { property, description });
     if outcome.fewest_peers + 1 != scenario.nodes {
-        let seen = format!("a node had {} of {} peers", outcome.fewest_peers, scenario.nodes - 1);
-        violation(Property::Formed, seen);
+        let description =
+            format!("a node had {} of {} peers", outcome.fewest_peers, scenario.nodes - 1);
+        violation(Property::Formed, description);
     }
     for (tag, (kind, meter)) in outcome.tags.iter().enumerate() {
-        if let Some(seen) = too_much(scenario, outcome, meter) {
-            violation(Property::Excess, format!("tag {tag} ({kind:?}): {seen}"));
+        if let Some(description) = too_much(scenario, outcome, meter) {
+            violation(Property::Excess, format!("tag {tag} ({kind:?}): {description}"));
         }
         if scenario.expectations.rate
             && kind.saturates()
-            && let Some(seen) = wrong_rate(scenario, meter)
+            && let Some(description) = wrong_rate(scenario, meter)
         {
-            violation(Property::Rate, format!("tag {tag} ({kind:?}): {seen}"));
+            violation(Property::Rate, format!("tag {tag} ({kind:?}): {description}"));
         }
     }
-    let (asked, refused) = outcome.conforming;
+    let (requests, refused) = outcome.conforming;
     if scenario.expectations.conforming && refused > 0 {
-        violation(Property::Conforming, format!("{refused} of {asked} refused"));
+        violation(Property::Conforming, format!("{refused} of {requests} refused"));
     }
     if let Some(first) = outcome.ledger_errors.first() {
-        let seen = format!("{} errors, the first: {first}", outcome.ledger_errors.len());
-        violation(Property::Ledger, seen);
+        let description = format!("{} errors, the first: {first}", outcome.ledger_errors.len());
+        violation(Property::Ledger, description);
     }
-    if let Some(seen) = too_slow(scenario, outcome) {
-        violation(Property::Repair, seen);
+    if let Some(description) = too_slow(scenario, outcome) {
+        violation(Property::Repair, description);
     }
     for view in &outcome.views {
-        if let Some(seen) = differs(scenario, view) {
-            violation(Property::Views, seen);
+        if let Some(description) = differs(scenario, view) {
+            violation(Property::Views, description);
         }
     }
     violations

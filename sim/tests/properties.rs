@@ -56,11 +56,11 @@ fn a_seed_determines_the_whole_run() {
 fn every_run_has_requests_refusals_and_reports() {
     for seed in 0..2 * FAMILIES {
         let outcome = run(&scenario(seed));
-        let (asked, admitted) = outcome.tags.iter().fold((0, 0), |sum, (_, meter)| {
-            let (asked, admitted) = meter.totals();
-            (sum.0 + asked, sum.1 + admitted)
+        let (requests, admitted) = outcome.tags.iter().fold((0, 0), |sum, (_, meter)| {
+            let (requests, admitted) = meter.totals();
+            (sum.0 + requests, sum.1 + admitted)
         });
-        assert!(admitted > 100 && asked > admitted, "seed {seed}: {asked} {admitted}");
+        assert!(admitted > 100 && requests > admitted, "seed {seed}: {requests} {admitted}");
         assert!(outcome.ledger_entries > 50, "seed {seed}: {}", outcome.ledger_entries);
         assert!(outcome.conforming.0 > 50, "seed {seed}: {:?}", outcome.conforming);
     }

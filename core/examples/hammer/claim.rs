@@ -18,7 +18,7 @@ struct Count {
     arrived: &'static AtomicU64,
     admitted: &'static AtomicU64,
     wrong: &'static AtomicU64,
-    most: &'static AtomicU64,
+    max_admitted: &'static AtomicU64,
 }
 
 /// Prints the number of rounds in which the bucket was not charged exactly what was admitted, and
@@ -28,17 +28,17 @@ pub(crate) fn run(options: &Options) -> TaskResult {
     let flood = Rule::per_second(100_000).burst(1_000_000);
     let builder = options.builder()?.rule(slow(BURST)).domain("flood", [flood]);
     let throttle = builder.build()?;
-    let [arrived, admitted, wrong, most] = shared(4)? else {
+    let [arrived, admitted, wrong, max_admitted] = shared(4)? else {
         return Err("shared memory must have four words".into());
     };
-    let count = Count { arrived, admitted, wrong, most };
+    let count = Count { arrived, admitted, wrong, max_admitted };
     let mut children = Vec::new();
     for side in 0..2 {
         children.push(fork(|| run_side(&throttle, side, rounds, &count))?);
     }
     join(children)?;
     println!("wrong {}", wrong.load(Ordering::Relaxed));
-    println!("most {}", most.load(Ordering::Relaxed));
+    println!("most {}", max_admitted.load(Ordering::Relaxed));
     Ok(())
 }
 
@@ -46,7 +46,7 @@ fn run_side(throttle: &Throttle, side: u64, rounds: u64, count: &Count) {
     let flood = throttle.domain("flood").expect("the domain exists");
     let mut random = Random::new(side + 1);
     let mut steps = 0;
-    let mut meet = || {
+    let mut wait_for_other = || {
         steps += 2;
         count.arrived.fetch_add(1, Ordering::SeqCst);
         while count.arrived.load(Ordering::SeqCst) < steps {
@@ -55,7 +55,7 @@ fn run_side(throttle: &Throttle, side: u64, rounds: u64, count: &Count) {
     };
     for round in 0..rounds {
         let tag = round.to_le_bytes();
-        meet();
+        wait_for_other();
         for _ in 0..random.below(4) {
             flood.allow(random.below(1000).to_le_bytes()).expect("the throttle is open");
         }
@@ -63,14 +63,14 @@ fn run_side(throttle: &Throttle, side: u64, rounds: u64, count: &Count) {
             let allowed = throttle.allow(tag).expect("the throttle is open");
             count.admitted.fetch_add(u64::from(allowed), Ordering::SeqCst);
         }
-        meet();
+        wait_for_other();
         if side == 0 {
             let charged = BURST as i64 - throttle.peek(tag).expect("the throttle is open").balance;
             let admitted = count.admitted.swap(0, Ordering::SeqCst);
             count.wrong.fetch_add(u64::from(charged != admitted as i64), Ordering::Relaxed);
-            count.most.fetch_max(admitted, Ordering::Relaxed);
+            count.max_admitted.fetch_max(admitted, Ordering::Relaxed);
             throttle.reset(tag).expect("the throttle is open");
         }
-        meet();
+        wait_for_other();
     }
 }

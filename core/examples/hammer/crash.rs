@@ -120,18 +120,18 @@ impl Shared {
     ) -> io::Result<u64> {
         let mut random = Random::new(u64::from(std::process::id()));
         let mut children = Vec::new();
-        for (place, role) in roles.iter().enumerate() {
-            children.push(self.start(place, *role, place as u64)?);
+        for (index, role) in roles.iter().enumerate() {
+            children.push(self.start(index, *role, index as u64)?);
         }
         let (start, mut kills) = (Instant::now(), 0);
         let mut killed = Vec::new();
         while start.elapsed() < time || kills < MIN_KILLS {
             sleep(Duration::from_micros(random.below(4000) as u64));
-            let place = random.below(children.len());
-            if can_die(roles[place]) {
+            let index = random.below(children.len());
+            if can_die(roles[index]) {
                 kills += 1;
-                let next = self.start(place, roles[place], 1000 + kills)?;
-                let child = std::mem::replace(&mut children[place], next);
+                let next = self.start(index, roles[index], 1000 + kills)?;
+                let child = std::mem::replace(&mut children[index], next);
                 child.kill();
                 killed.push(child);
             }
@@ -156,7 +156,7 @@ impl Shared {
         }
     }
 
-    fn start(&self, place: usize, role: Role, seed: u64) -> io::Result<Child> {
+    fn start(&self, index: usize, role: Role, seed: u64) -> io::Result<Child> {
         fork(|| {
             let mut random = Random::new(seed);
             while self.stop.load(Ordering::Relaxed) == 0 {
@@ -184,7 +184,7 @@ impl Shared {
                         .charge_local(other.to_le_bytes(), 1, Duration::ZERO)
                         .expect("the throttle is open");
                 }
-                self.rounds[place].fetch_add(1, Ordering::Relaxed);
+                self.rounds[index].fetch_add(1, Ordering::Relaxed);
             }
         })
     }

@@ -21,11 +21,11 @@ pub(super) struct Header {
     /// Identifies the file type. Written last.
     pub(super) magic: AtomicU64,
     pub(super) version: AtomicU64,
-    /// The zero of the memory's time, in nanoseconds of the machine's clock.
+    /// The reading of the machine's clock at the region's time 0, in nanoseconds.
     pub(super) zero_ns: AtomicU64,
     /// The key of the fingerprints.
     pub(super) key: [AtomicU64; 2],
-    /// The boot of the machine in which the times are valid.
+    /// The ID of the boot in which the times are valid.
     pub(super) boot: [AtomicU64; 2],
     /// The number of claims so far.
     pub(super) claims: AtomicU64,
@@ -79,8 +79,8 @@ impl BusyRegion {
     }
 
     fn layout(&self) -> &Layout {
-        // SAFETY: `new` made sure of as many bytes; they are aligned to 64 (`Memory`), live as long as
-        // `self`, and are changed only through atomics, for which any bytes are a value.
+        // SAFETY: `new` checked the length. The bytes are aligned to 64 (`Memory`), live as long as
+        // `self`, and are changed only through atomics, for which every bit pattern is valid.
         unsafe { self.layout.as_ref() }
     }
 }

@@ -17,9 +17,9 @@ const AT_BITS: u32 = 48;
 const COUNT_BITS: u32 = 8;
 const UNTIL_BITS: u32 = 56;
 
-const AT_AT: u32 = NAME_BITS;
-const COUNT_AT: u32 = AT_AT + AT_BITS;
-const UNTIL_AT: u32 = COUNT_AT + COUNT_BITS;
+const AT_SHIFT: u32 = NAME_BITS;
+const COUNT_SHIFT: u32 = AT_SHIFT + AT_BITS;
+const UNTIL_SHIFT: u32 = COUNT_SHIFT + COUNT_BITS;
 
 /// Busy responses of one service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +45,10 @@ impl BusyReport {
     fn to_bits(self, name: u64) -> u128 {
         let field = |value: u64, bits: u32, at: u32| u128::from(value.min((1 << bits) - 1)) << at;
         u128::from(short(name))
-            | field(self.at_ns / 1000, AT_BITS, AT_AT)
-            | field(self.answers.max(1), COUNT_BITS, COUNT_AT)
+            | field(self.at_ns / 1000, AT_BITS, AT_SHIFT)
+            | field(self.answers.max(1), COUNT_BITS, COUNT_SHIFT)
             // Rounded up, so that a pause does not end too early.
-            | field(self.until_ns.div_ceil(1000), UNTIL_BITS, UNTIL_AT)
+            | field(self.until_ns.div_ceil(1000), UNTIL_BITS, UNTIL_SHIFT)
     }
 
     /// The report in a word. `None` if there is none for this service.
@@ -56,10 +56,10 @@ impl BusyReport {
         let field = |width: u32, at: u32| (bits >> at) as u64 & ((1 << width) - 1);
         let belongs = field(NAME_BITS, 0) == short(name);
         let ns = |us: u64| us.saturating_mul(1000);
-        (belongs && field(COUNT_BITS, COUNT_AT) > 0).then(|| BusyReport {
-            at_ns: ns(field(AT_BITS, AT_AT)),
-            answers: field(COUNT_BITS, COUNT_AT),
-            until_ns: ns(field(UNTIL_BITS, UNTIL_AT)),
+        (belongs && field(COUNT_BITS, COUNT_SHIFT) > 0).then(|| BusyReport {
+            at_ns: ns(field(AT_BITS, AT_SHIFT)),
+            answers: field(COUNT_BITS, COUNT_SHIFT),
+            until_ns: ns(field(UNTIL_BITS, UNTIL_SHIFT)),
         })
     }
 }
@@ -70,7 +70,7 @@ impl BusyReport {
 pub(super) struct PendingBusyReport(AtomicU128);
 
 impl PendingBusyReport {
-    /// Adds a report. One of another service is replaced.
+    /// Adds a report. A report of another service is replaced.
     pub(super) fn add(&self, name: u64, report: BusyReport) {
         // Release: a thread that takes the report sees the record's owner at this time.
         let _ = self.0.fetch_update(Ordering::Release, Ordering::Relaxed, |bits| {
@@ -80,7 +80,7 @@ impl PendingBusyReport {
         });
     }
 
-    /// Takes the report, if it belongs to the service that `name` returns after the word is empty.
+    /// Empties the word, then calls `name`. Returns the report if it belongs to that service.
     #[inline]
     pub(super) fn take(&self, name: impl FnOnce() -> u64) -> Option<BusyReport> {
         // In the common case, there is no report and nothing is written.
@@ -92,7 +92,8 @@ impl PendingBusyReport {
         BusyReport::from_bits(bits, name())
     }
 
-    /// Clears the word as long as `holds` returns true; what is added after that stays.
+    /// Clears the word, unless `holds` returns false. `holds` is checked again after each concurrent
+    /// change, so later reports are kept.
     pub(super) fn wipe(&self, holds: impl Fn() -> bool) {
         // Acquire: pairs with the Release of `add`, so that `holds` sees a change before it.
         let next = |bits| (bits != 0 && holds()).then_some(0);
@@ -110,4 +111,4 @@ fn short(name: u64) -> u64 {
     name & ((1 << NAME_BITS) - 1)
 }
 
-const _: () = assert!(UNTIL_AT + UNTIL_BITS == u128::BITS);
+const _: () = assert!(UNTIL_SHIFT + UNTIL_BITS == u128::BITS);

@@ -64,18 +64,18 @@ impl ServiceKey {
     }
 
     fn to_bits(self) -> u128 {
-        let rest = u64::from(self.token) << TOKEN_AT | u64::from(self.settings);
+        let rest = u64::from(self.token) << TOKEN_SHIFT | u64::from(self.settings);
         u128::from(self.name) << 64 | u128::from(rest)
     }
 
     fn from_bits(bits: u128) -> ServiceKey {
         let rest = bits as u64;
-        let (token, settings) = ((rest >> TOKEN_AT) as u32, rest as u32);
+        let (token, settings) = ((rest >> TOKEN_SHIFT) as u32, rest as u32);
         ServiceKey { name: (bits >> 64) as u64, settings, token }
     }
 }
 
-const TOKEN_AT: u32 = 32;
+const TOKEN_SHIFT: u32 = 32;
 
 /// The record of one service. Zero bytes are a free record.
 #[repr(C, align(64))]

@@ -19,7 +19,7 @@ const DOCUMENT_KEYS: [&str; 2] = ["recover_rate", "recover_value"];
 
 /// The default floor of mode `live`, in requests per second.
 const LIVE_FLOOR: f64 = 1.0;
-/// The default floor of mode `document`, low enough to reproduce the tables of the document exactly.
+/// The default floor of mode `document`, low enough to reproduce the tables of the specification exactly.
 const DOCUMENT_FLOOR: f64 = 0.0001;
 /// The default of `max_pause`.
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
@@ -30,7 +30,7 @@ pub enum Mode {
     /// A busy response halves the limit, at most once per second. The limit recovers quickly to near
     /// the last good rate, and from there in small steps.
     Live(Live),
-    /// The arithmetic of the specification for clients of busy services, see docs/busy.md.
+    /// The formulas of the specification for clients of busy services, see docs/busy.md.
     Document(Recover),
 }
 
@@ -49,7 +49,8 @@ pub struct BusyConfig {
     pub(crate) max_pause: Duration,
     /// `None` uses memory that is shared with forked children only.
     pub(crate) table: Option<TableConfig>,
-    /// `None` does not share busy responses with other nodes. Another process of the table may.
+    /// `None` does not share busy responses with other nodes. Another process that uses the table
+    /// may still share them.
     pub(crate) cluster: Option<ClusterConfig>,
 }
 
@@ -105,9 +106,9 @@ impl BusyConfig {
         let mut reader = Reader { names, lines: Vec::new() };
         let table = reader.table(root, "", &[keys::BUSY_NAMES])?;
         let config = reader.busy(&table)?;
-        config.check_as(names).map_err(|fault| {
-            let line = fault.field().and_then(|field| reader.line_of(field));
-            fault.at_line(line)
+        config.check_as(names).map_err(|error| {
+            let line = error.field().and_then(|field| reader.line_of(field));
+            error.at_line(line)
         })?;
         Ok(config)
     }
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_usual() {
+    fn missing_options_use_their_defaults() {
         assert_eq!(read(&[]), Ok(BusyConfig::new()));
         let document = read(&[("recoverValue", Value::Number(200.0))]).unwrap();
         assert_eq!(document.mode, Mode::Document(Recover::Value(200.0)));
@@ -262,7 +263,7 @@ mod tests {
     #[test]
     fn an_error_names_the_option_the_value_and_what_is_valid() {
         let number = Value::Number;
-        let faults: [(&[(&str, Value)], &str); 10] = [
+        let errors: [(&[(&str, Value)], &str); 10] = [
             (&[("mode", text("dead"))], r#"`mode` must be "live" or "document", got "dead""#),
             (&[("florr", number(1.0))], "`florr` is an unknown key; did you mean `floor`?"),
             (&[("floor", number(0.0))], "`floor` must be a number from 0.0001 to 1000000, got 0"),
@@ -286,7 +287,7 @@ mod tests {
             ),
             (&[("maxPause", number(3.0))], r#"`maxPause` must be a duration such as "10s", got 3"#),
         ];
-        for (entries, message) in faults {
+        for (entries, message) in errors {
             assert_eq!(read(entries).unwrap_err().to_string(), message);
         }
     }

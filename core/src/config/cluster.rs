@@ -69,7 +69,7 @@ pub struct ClusterConfig {
     pub(crate) retention: Duration,
     pub(crate) retention_bytes: usize,
     /// The first error that a method found.
-    fault: Option<ClusterFieldError>,
+    first_error: Option<ClusterFieldError>,
 }
 
 /// An error about a key of the cluster. The key is in snake case.
@@ -101,7 +101,7 @@ impl ClusterConfig {
             busy: None,
             retention: Duration::from_secs(15),
             retention_bytes: 16_000_000,
-            fault: None,
+            first_error: None,
         }
     }
 
@@ -118,7 +118,7 @@ impl ClusterConfig {
     }
 
     /// Allows addresses beyond this machine without a secret. Anyone who can send datagrams to a node
-    /// can then charge every client, so that it is refused.
+    /// can then charge any client until it is refused.
     #[must_use]
     pub fn without_secret(self, without_secret: bool) -> ClusterConfig {
         ClusterConfig { without_secret, ..self }
@@ -229,8 +229,8 @@ impl ClusterConfig {
         match value {
             Ok(value) => Some(value),
             Err(message) => {
-                let fault = ClusterFieldError { key: key.into(), message };
-                self.fault.get_or_insert(fault);
+                let error = ClusterFieldError { key: key.into(), message };
+                self.first_error.get_or_insert(error);
                 None
             }
         }

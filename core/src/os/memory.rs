@@ -25,8 +25,8 @@ impl Map {
         Map::zeroed(len, MapFlags::PRIVATE)
     }
 
-    /// Zeroed memory that children share which are forked from now on. Pages are allocated when
-    /// they are first used.
+    /// Zeroed memory, shared with children that are forked later. Pages are allocated when they are
+    /// first used.
     pub(crate) fn anonymous(len: usize) -> io::Result<Map> {
         Map::zeroed(len, MapFlags::SHARED)
     }

@@ -26,7 +26,7 @@ pub(crate) struct Opened {
     pub(crate) table: Table,
     /// The table's name, if it is shared by name.
     pub(crate) name: Option<String>,
-    /// The table's zero, on the clock.
+    /// The reading of the clock at the table's time 0.
     pub(crate) zero_ns: u64,
     /// The key of the fingerprints.
     pub(crate) key: [u64; 2],
@@ -43,7 +43,7 @@ struct OpenOptions<'a> {
     config: &'a TableConfig,
     /// The key of the fingerprints, or `None` for a random one.
     key: Option<[u64; 2]>,
-    /// The zero of a new table.
+    /// The reading of the clock at the time 0 of a new table.
     zero_ns: u64,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn check_clock(clock: &Clock, kind: &TableKind) -> Result<()> {
     }
 }
 
-/// The zero of a table that is created now, on the system's clock.
+/// The reading of the system's clock at the time 0 of a table that is created now.
 pub(crate) fn new_zero() -> u64 {
     Clock::System.now_ns().saturating_sub(BEFORE_NS)
 }

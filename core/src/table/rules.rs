@@ -57,7 +57,7 @@ impl SharedRule {
         self.ready.load(Ordering::Acquire) == 1
     }
 
-    /// Frees the entry, or undoes that.
+    /// Frees the entry if `is_ready` is false. Otherwise makes it valid again.
     pub(super) fn set_ready(&self, is_ready: bool) {
         // Release: as in `write`.
         self.ready.store(u64::from(is_ready), Ordering::Release);

@@ -50,7 +50,7 @@ pub struct AdapterSettings<'a> {
     /// A part of the domain's name that distinguishes this middleware from others with the same methods
     /// and routes. May be empty.
     pub place: &'a str,
-    /// Whether routes may complete the options. The adapter then calls [`Options::check_allow`].
+    /// Whether routes may add options to these. The adapter then calls [`Options::check_allow`].
     pub is_template: bool,
     /// The throttle to use. `None` uses one that all middlewares of the process share.
     pub within: Option<&'a SharedThrottle>,
@@ -126,18 +126,20 @@ impl Middleware {
         check_cost(&given, &options, &rules)?;
         let mut domains = domains;
         domains.swap(0, wanted);
-        let AddedDomains { throttle, name: joined, collides } =
+        let AddedDomains { throttle, name: used_name, collides } =
             SharedThrottle::add_domains(settings, domains.clone(), is_named, setup.within);
-        let policies = match joined == name {
+        let policies = match used_name == name {
             true => rules,
-            false => self::policies(&DomainConfig { name: joined.clone(), ..domains.remove(0) })?,
+            false => {
+                self::policies(&DomainConfig { name: used_name.clone(), ..domains.remove(0) })?
+            }
         };
         let headers = Headers::new(options.headers, options.legacy_headers, policies);
-        let renamed = joined != name;
-        let source = Source::Shared(throttle, joined.clone());
+        let renamed = used_name != name;
+        let source = Source::Shared(throttle, used_name.clone());
         let middleware = Middleware::new(options, source, headers, setup.unix_ms);
         if collides {
-            middleware.warn("DTHROTTLE_SAME_DOMAIN", collision(&name, &joined, renamed));
+            middleware.warn("DTHROTTLE_SAME_DOMAIN", collision(&name, &used_name, renamed));
         }
         if let Some(window) = given.window()? {
             let message = format!(
@@ -307,11 +309,11 @@ fn check_cost(given: &GivenOptions<'_>, options: &Options, policies: &[Policy]) 
     }
 }
 
-fn collision(name: &str, joined: &str, renamed: bool) -> String {
+fn collision(name: &str, used_name: &str, renamed: bool) -> String {
     match renamed {
         true => format!(
             "another middleware of this application uses domain {name:?} with other rules, so this \
-             one uses {joined:?}; name each of them, such as domain \"login\""
+             one uses {used_name:?}; name each of them, such as domain \"login\""
         ),
         false => format!(
             "another middleware of this application uses domain {name:?} with other rules, so their \

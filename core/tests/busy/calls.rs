@@ -60,7 +60,7 @@ fn a_refused_turn_returns_how_long_to_wait() {
 }
 
 #[test]
-fn no_request_is_sent_before_retry_after_and_the_limit_recovers_from_its_end() {
+fn no_request_is_sent_before_the_pause_ends_and_then_the_limit_recovers() {
     for busy in [live(), document(Recover::Rate(3.0))] {
         passed(&busy, "a", 0.0, 1000);
         busy.on_busy("a", at(1.0), Some(at(30.0)));

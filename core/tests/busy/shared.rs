@@ -1,6 +1,6 @@
 //! Several throttles with the same named table, which stand for several processes.
 #![cfg(target_os = "linux")]
-#![allow(clippy::disallowed_methods, reason = "tests may ask the operating system")]
+#![allow(clippy::disallowed_methods, reason = "tests may call the operating system")]
 
 use std::path::PathBuf;
 

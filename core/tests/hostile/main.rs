@@ -1,7 +1,7 @@
 //! Hostile bytes, as a fuzzer tries them, but deterministic and on stable Rust: all datagrams of
 //! the vectors, and corrupted copies of them.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
-#![allow(clippy::disallowed_methods, reason = "tests may ask the operating system")]
+#![allow(clippy::disallowed_methods, reason = "tests may call the operating system")]
 
 mod corruption;
 mod datagram;

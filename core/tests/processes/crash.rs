@@ -67,7 +67,7 @@ fn kills_lose_no_hits() {
 
 /// One hit is many units, so it is random whether an admission or a local charge completes it.
 #[test]
-fn kills_lose_no_hits_of_many_units() {
+fn kills_lose_no_hits_when_a_hit_is_many_units() {
     let Figures { counted, drained, .. } = crash("not-killed", MANY);
     assert!((drained - counted).abs() < counted / 20, "{drained} of {counted} were reported");
 }

@@ -1,6 +1,6 @@
 //! The shared vectors of `tests/vectors/`, which every language runs.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
-#![allow(clippy::disallowed_methods, reason = "tests may ask the operating system")]
+#![allow(clippy::disallowed_methods, reason = "tests may call the operating system")]
 
 mod configs;
 mod inputs;

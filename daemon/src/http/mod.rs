@@ -38,7 +38,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest head of a request, and the most unsent bytes of a response.
 const MAX_BUFFER: usize = 64 * 1024;
 const PAGE: &str = include_str!("page.html");
-/// The page loads nothing from other places.
+/// The page loads nothing from other origins.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                       connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
@@ -51,7 +51,7 @@ pub(crate) async fn serve(listener: TcpListener, daemon: Arc<Daemon>) {
     loop {
         while connections.try_join_next().is_some() {}
         let stream = match listener.accept().await {
-            // Refuses other machines even if the socket, perhaps of systemd, can be reached by them.
+            // Without a token, other machines are refused, even if a socket from systemd accepts them.
             Ok((_, peer)) if daemon.settings.token.is_none() && !is_loopback(peer) => continue,
             Ok((stream, _)) => stream,
             Err(error) => {

@@ -150,7 +150,7 @@ fn every_claim_has_a_token_of_its_own() {
 }
 
 #[test]
-fn a_late_write_is_undone_and_nothing_else() {
+fn a_write_to_a_reassigned_record_is_undone_without_other_changes() {
     let set = filled(8);
     let (late, own) = (key(1), key(9));
     let write = |writer: &Writer<'_>, state, paused| {

@@ -331,7 +331,7 @@ fn raise_level_raises_buckets_and_never_lowers_them() {
 
 /// The buckets belong to another process, whose rules this throttle does not have.
 #[test]
-fn hits_of_unknown_rules_are_drained_and_the_rules_are_found() {
+fn a_drain_reports_hits_of_rules_that_another_process_uses() {
     let fixture = Fixture::new(10);
     let host = std::sync::Arc::clone(&fixture.throttle.0.host);
     let mut other = Exchange::new(host, &[]);

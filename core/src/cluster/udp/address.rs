@@ -47,8 +47,8 @@ impl SocketFamily {
     }
 }
 
-/// Returns the local address from which `towards` is reached, or, without `towards`, from which
-/// most addresses are. Sends nothing.
+/// Returns the local address from which `towards` is reached. Without `towards`, returns the local
+/// address of the default route. Sends nothing.
 pub(crate) fn local_address(towards: Option<SocketAddr>, bound: SocketAddr) -> IpAddr {
     // Addresses reserved for documentation. Connecting a UDP socket only selects a route.
     let (any, nobody) = match bound {

@@ -83,7 +83,8 @@ impl<'a> Reader<'a> {
         Err(DropCause::Malformed)
     }
 
-    /// Reads the number of items of at least `size` bytes each. Fails if so many cannot be there.
+    /// Reads the number of items of at least `size` bytes each. Fails if the rest is too short for
+    /// that many.
     pub(crate) fn count(&mut self, size: usize) -> Result<usize, DropCause> {
         let count = usize::try_from(self.varint()?).map_err(|_| DropCause::Malformed)?;
         if count > self.rest.len() / size { Err(DropCause::Malformed) } else { Ok(count) }

@@ -38,8 +38,8 @@ impl ClusterConfig {
     pub(crate) fn check(&self, names: Names) -> Result<()> {
         let checks =
             [Self::check_identity, Self::check_addresses, Self::check_multicast, Self::check_times];
-        let mut faults = checks.iter().filter_map(|check| check(self, names).err());
-        match self.fault.clone().or_else(|| faults.next()) {
+        let mut errors = checks.iter().filter_map(|check| check(self, names).err());
+        match self.first_error.clone().or_else(|| errors.next()) {
             None => Ok(()),
             Some(ClusterFieldError { key, message }) => {
                 Err(Error::config(format!("cluster.{}", names.spell(&key)), message))

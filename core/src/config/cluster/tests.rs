@@ -196,7 +196,7 @@ fn building_a_throttle_checks_the_cluster() {
 
 /// A smaller table does not store enough bits of the fingerprints to report them.
 #[test]
-fn a_table_with_a_cluster_has_the_lines_of_a_shared_table() {
+fn a_small_table_of_a_cluster_has_the_minimum_size_of_a_shared_table() {
     let small = TableConfig::private().tags(1);
     let lines = |builder: crate::Builder| {
         let builder = builder.rule(Rule::per_second(1)).clock(ManualClock::new());

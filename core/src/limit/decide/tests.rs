@@ -10,7 +10,7 @@ fn throttle(first: Rule, second: Rule) -> Throttle {
     builder.clock(ManualClock::new()).build().unwrap()
 }
 
-/// A bucket is emptied between reading and taking. The other bucket must get its units back.
+/// A bucket is emptied between peek and commit. The other bucket must get its units back.
 #[test]
 fn a_lost_race_gives_back_every_unit() {
     let throttle = throttle(Rule::per_second(1).burst(20), Rule::per_second(1).burst(10));
@@ -124,7 +124,6 @@ fn tolerance_allows_checks_that_would_pass_that_much_later() {
     assert_eq!(test.passes("gone"), 2, "no process has exchanged for 15 seconds");
 }
 
-/// To the nanosecond.
 #[test]
 fn tolerance_is_exact_to_the_nanosecond() {
     for (tolerance, passes) in [(SECOND, 3), (SECOND - 1, 2)] {
@@ -166,7 +165,6 @@ fn a_delay_is_at_most_max_delay() {
     assert_eq!(waits, [0, 1, 1].map(Duration::from_secs));
 }
 
-/// Each of several rules has its own tolerance.
 #[test]
 fn every_rule_has_its_own_tolerance() {
     let test = TestDomain::new(3 * SECOND, false);

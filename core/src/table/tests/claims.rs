@@ -120,7 +120,7 @@ fn tags_of_one_line_have_many_second_lines() {
 /// Fills a large table with random fingerprints, and lists them.
 #[test]
 #[cfg_attr(miri, ignore = "too big; nothing in it is new to Miri")]
-fn a_large_table_recovers_whole_fingerprints() {
+fn a_large_table_drains_whole_fingerprints() {
     let test = TestTable::new(MIN_SHARED_LINES, 10);
     test.table.set_exchanged(SECOND);
     let mut numbers = Numbers(2);
@@ -132,7 +132,7 @@ fn a_large_table_recovers_whole_fingerprints() {
     assert_eq!(test.all_used(SECOND), tags.iter().map(|tag| (*tag, 1)).collect::<Vec<_>>());
 }
 
-/// Ten times more tags than slots, a few at a time. Nothing cleans up.
+/// Ten times more tags than slots, a few at a time. No call cleans the table.
 #[test]
 fn slots_of_full_buckets_are_reused() {
     let test = TestTable::new(8, 1);
@@ -236,9 +236,9 @@ fn a_claim_for_a_tag_that_has_a_bucket_by_now_is_lost() {
 fn the_reservation_of_a_killed_process_is_taken_over() {
     let test = TestTable::new(2, 100);
     let tag = |n| at_home(0, 2, n);
-    let reserve = |n: u64, place: usize| {
+    let reserve = |n: u64, index: usize| {
         let Location { home, mark } = test.table.location(test.key(tag(n)));
-        let cell = &test.table.region.lines()[home].0[place];
+        let cell = &test.table.region.lines()[home].0[index];
         assert!(cell.replace(Slot::EMPTY, Slot::reserved(mark, n)));
     };
     reserve(0, 2);
