@@ -1,4 +1,4 @@
-// What the API (`api/`) needs from a native part. Node's is `native.js` over the addon (`src/`);
+// The functions that the API (`api/`) needs from a native part. Node's is `native.js` over the addon (`src/`);
 // WebAssembly has the same. Not public: it may change in any version.
 //
 // Every function may throw an Error whose `code` is `DTHROTTLE_<KIND> <line> <field>`. Line 0 and an empty field mean
@@ -106,7 +106,7 @@ export interface Native {
     clock: Clock | undefined,
     within: Web | undefined,
     application: string | undefined,
-    place: string,
+    namePart: string,
     isTemplate: boolean,
   ): Web;
   /** Throws if `allow` has an entry that cannot name a client. */

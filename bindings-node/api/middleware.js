@@ -14,7 +14,7 @@ const OPEN = Symbol.for('dthrottle.middleware');
 /**
  * @typedef {object} Setup Settings of an adapter that are no options.
  * @property {string} [application] The name of the application's table.
- * @property {string} [place] The method and path of its route.
+ * @property {string} [namePart] The method and path of its route.
  * @property {boolean} [isTemplate] Whether routes may override options, so that `allow` cannot be checked yet.
  * @property {NativeMiddleware} [within] The middleware whose throttle it shares.
  *
@@ -35,10 +35,10 @@ const OPEN = Symbol.for('dthrottle.middleware');
  * @param {(handle: Handle) => Domain} toDomain
  * @returns {NativeMiddleware}
  */
-function toMiddleware(native, options, { application, place = '', within, isTemplate = false }, { clock, tick }, throttle, toDomain) {
+function toMiddleware(native, options, { application, namePart = '', within, isTemplate = false }, { clock, tick }, throttle, toDomain) {
   const encoded = encode(options);
   tick?.();
-  const handle = attempt(() => native.webOpen(encoded, throttle, clock, within?.handle, application, place, isTemplate));
+  const handle = attempt(() => native.webOpen(encoded, throttle, clock, within?.handle, application, namePart, isTemplate));
   const domain = () => toDomain(/** @type {Handle} */ (throttle ?? attempt(() => native.webDomain(handle))));
   return { native, handle, clock, tick, domain };
 }

@@ -35,7 +35,7 @@ pub fn web_open(
     clock: Option<&External<ManualClock>>,
     within: Option<&External<Web>>,
     application: Option<String>,
-    place: String,
+    name_part: String,
     is_template: bool,
 ) -> Result<External<Web>> {
     let shared = within.and_then(|web| web.middleware.find(|parent| parent.shared().cloned()));
@@ -44,7 +44,7 @@ pub fn web_open(
         domain: throttle.map(|handle| handle.domain.clone()),
         clock: clock.map(|clock| (**clock).clone().into()),
         application: application.as_deref(),
-        place: &place,
+        name_part: &name_part,
         is_template,
         within: shared.as_ref(),
         ..AdapterSettings::default()

@@ -55,7 +55,7 @@ function throttle(source, options) {
   return withTools(throttled, middleware);
 }
 
-// For `import throttle` as well as `import { throttle }`. The last line shows Node the name.
-// @ts-expect-error TypeScript does not know a function with properties as a module.
+// Supports `import throttle` and `import { throttle }`. Node finds the named export in the last line.
+// @ts-expect-error TypeScript does not support a function with properties as a module.
 module.exports = Object.assign(throttle, { default: throttle });
 Object.defineProperty(module.exports, 'throttle', { enumerable: true, value: throttle });

@@ -122,7 +122,7 @@ function register(instance, options) {
     // Without rules of its own, a route shares the buckets of the plugin.
     const within = isOwn ? undefined : (common ?? undefined);
     const domain = within !== undefined && shared.throttle === undefined ? { domain: within.domainName } : {};
-    const middleware = new Middleware({ ...rest, ...given, ...domain }, reader, { place: isOwn ? routeName : undefined, within });
+    const middleware = new Middleware({ ...rest, ...given, ...domain }, reader, { namePart: isOwn ? routeName : undefined, within });
     all.push(middleware);
     return middleware;
   }
@@ -287,7 +287,7 @@ Object.assign(throttle, {
   [Symbol.for('plugin-meta')]: { name: 'dthrottle', fastify: '5.x' },
 });
 
-// For `import throttle` as well as `import { throttle }`. The last line shows Node the name.
-// @ts-expect-error TypeScript does not know a function with properties as a module.
+// Supports `import throttle` and `import { throttle }`. Node finds the named export in the last line.
+// @ts-expect-error TypeScript does not support a function with properties as a module.
 module.exports = Object.assign(throttle, { default: throttle });
 Object.defineProperty(module.exports, 'throttle', { enumerable: true, value: throttle });

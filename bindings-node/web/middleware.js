@@ -71,18 +71,18 @@ class Middleware {
    * @param {Readonly<Record<string, unknown>>} options
    * @param {Reader} reader
    * @param {object} [setup]
-   * @param {string} [setup.place] The method and path of its route.
+   * @param {string} [setup.namePart] The method and path of its route.
    * @param {Middleware} [setup.within] The middleware whose throttle it shares.
    * @param {boolean} [setup.isComplete] Whether the options are complete, so that `allow` can be checked against `tag`.
    */
-  constructor(options, reader, { place, within, isComplete = true } = {}) {
+  constructor(options, reader, { namePart, within, isComplete = true } = {}) {
     const given = withoutMissing(options);
     this.#options = given;
     this.#reader = reader;
     this.#reports = new Reports(given.validate, given.table === false);
     this.propertyName = toPropertyName(given);
     this.#property = lazyProperty(this.propertyName);
-    this.#opened = open(given, { place, within: within === undefined ? undefined : within.#opened, isTemplate: !isComplete });
+    this.#opened = open(given, { namePart, within: within === undefined ? undefined : within.#opened, isTemplate: !isComplete });
     const { native, handle } = this.#opened;
     this.#routes = toRoutes(given, reader.ignoresCase);
     const methods = native.webMethods(handle);

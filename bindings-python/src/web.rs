@@ -30,9 +30,9 @@ use crate::throttle::Throttle;
 /// One middleware, or one limit of a route.
 ///
 /// The options are those of docs/http.md, and throttle and clock, which take objects. The adapter
-/// calls the functions among the options. With is_template, tags in allow are accepted although tags
-/// are addresses, because routes may have other tags. on_warning receives the code and the text of
-/// each warning.
+/// calls the functions among the options. With is_template, allow may contain tags even if the tag is
+/// the address, because routes may set another tag. on_warning receives the code and the text of each
+/// warning.
 #[pyclass(frozen, module = "dthrottle._dthrottle")]
 pub(crate) struct Middleware {
     middleware: web::Middleware,
@@ -48,19 +48,23 @@ pub(crate) struct SharedThrottle(web::SharedThrottle);
 #[pymethods]
 impl Middleware {
     #[new]
-    #[pyo3(signature = (options, *, application=None, place="", is_template=false, within=None, on_warning=None))]
+    #[pyo3(signature = (options, *, application=None, name_part="", is_template=false, within=None, on_warning=None))]
     fn new(
         py: Python<'_>,
         options: &Bound<'_, PyDict>,
         application: Option<&str>,
-        place: &str,
+        name_part: &str,
         is_template: bool,
         within: Option<&Bound<'_, SharedThrottle>>,
         on_warning: Option<Py<PyAny>>,
     ) -> PyResult<Middleware> {
         guard(|| {
-            let mut setup =
-                AdapterSettings { application, place, is_template, ..AdapterSettings::default() };
+            let mut setup = AdapterSettings {
+                application,
+                name_part,
+                is_template,
+                ..AdapterSettings::default()
+            };
             setup.within = within.map(|shared| &shared.get().0);
             let mut entries = Vec::new();
             for (key, value) in options.iter() {
@@ -312,7 +316,7 @@ impl Middleware {
     }
 }
 
-/// Makes header fields for the rules of a domain, which gets another name in them.
+/// Makes header fields for the rules of a domain, under another name.
 #[pyclass(frozen, module = "dthrottle._dthrottle")]
 pub(crate) struct Headers(web::Headers);
 

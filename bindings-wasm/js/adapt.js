@@ -52,9 +52,9 @@ function adapt(glue) {
 
     ...{ webCheckAllow, webTraits, webFieldNames, webPolicy, webMethods, webDomainName, webTableName, webDomain },
     ...{ webIsExempt, webRefusal, webCountFailure, webCounts, webWarnings, webClose },
-    webOpen(encoded, throttle, clock, _within, _application, place, isTemplate) {
+    webOpen(encoded, throttle, clock, _within, _application, namePart, isTemplate) {
       const call = throttle ? wasm.webOpenThrottle : wasm.webOpenClock;
-      return call(encoded, throttle ?? clock, place, isTemplate);
+      return call(encoded, throttle ?? clock, namePart, isTemplate);
     },
     webAnswer,
     webId: (web) => /** @type {any} */ (web),

@@ -38,13 +38,13 @@ fn open(encoded: Vec<String>, setup: AdapterSettings<'_>) -> Result<Web> {
 pub fn web_open_throttle(
     encoded: Vec<String>,
     throttle: &Handle,
-    place: &str,
+    name_part: &str,
     is_template: bool,
 ) -> Result<Web> {
     let (domain, unix_ms) = (Some(throttle.domain.clone()), throttle.unix_ms);
     open(
         encoded,
-        AdapterSettings { domain, unix_ms, place, is_template, ..AdapterSettings::default() },
+        AdapterSettings { domain, unix_ms, name_part, is_template, ..AdapterSettings::default() },
     )
 }
 
@@ -53,14 +53,14 @@ pub fn web_open_throttle(
 pub fn web_open_clock(
     encoded: Vec<String>,
     clock: &Clock,
-    place: &str,
+    name_part: &str,
     is_template: bool,
 ) -> Result<Web> {
     let setup = AdapterSettings {
         clock: Some(clock.clock.clone().into()),
         unix_ms: clock.unix_ms(),
         fingerprint_key: Some(random_key()?),
-        place,
+        name_part,
         is_template,
         ..AdapterSettings::default()
     };

@@ -358,7 +358,7 @@ class Middleware:
         options: dict[str, Any],
         *,
         application: str | None = None,
-        place: str = "",
+        name_part: str = "",
         is_template: bool = False,
         within: SharedThrottle | None = None,
         on_warning: Callable[[str, str], object] | None = None,

@@ -31,7 +31,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 DECISION = "dthrottle.decision"
-"""Where in the scope the application finds the decision."""
+"""The key of the decision in the scope."""
 
 # How many bytes of a body are read while its request is delayed, to notice a disconnect.
 _READ_AHEAD = 65536

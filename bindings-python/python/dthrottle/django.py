@@ -45,7 +45,7 @@ _SITE_OPTIONS: Final = ("application_limits", "enabled", "table", "cluster")
 _USER: Final = "user"
 """A value of the option tag that only Django has."""
 _VIEW: Final = "_dthrottle_view"
-"""Where a request keeps the view that authenticates it."""
+"""The attribute of a request that holds the view that authenticates it."""
 
 _Scope = Callable[[Any, Any], str]
 _logger = logging.getLogger("dthrottle")

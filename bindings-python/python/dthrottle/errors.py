@@ -88,4 +88,4 @@ BY_KIND: dict[str, type[DthrottleError]] = {
         # xtask: end
     )
 }
-"""The class of each kind. The native module raises through it."""
+"""The class of each kind. The native module finds the classes here."""

@@ -124,8 +124,8 @@ def _check(options: "LimitOptions") -> None:
 
 
 def _endpoint(request: Request) -> str:
-    # Not by the root path, which clients choose if an application is mounted at "/{tenant}". The
-    # function distinguishes routes of several applications.
+    # The name does not contain the root path, because clients choose it if an application is mounted
+    # at "/{tenant}". The function distinguishes routes of several applications.
     route: Any = request.scope.get("route")
     methods = ",".join(sorted(getattr(route, "methods", None) or ()))
     function = getattr(route, "endpoint", None)

@@ -43,13 +43,13 @@ class Limit(Generic[Request]):
     """A limit as it was written."""
 
     def __init__(
-        self, source: Mapping[str, Any], options: Mapping[str, Any], place: str, can_await: bool
+        self, source: Mapping[str, Any], options: Mapping[str, Any], name_part: str, can_await: bool
     ) -> None:
         self.source = source
         """The options of the domain: its rates, or a throttle."""
         self.options = options
         """The options of this limit alone."""
-        self.place = place
+        self.name_part = name_part
         self.can_await = can_await
 
 
@@ -146,8 +146,8 @@ class Limits(Generic[Request]):
                 raise ConfigError(message, field=name)
         options = _given(options)
         burst = options.pop("burst", self._options.get("burst"))
-        source, place = _source(rate, burst)
-        return Limit(source, options, place, can_await)
+        source, name_part = _source(rate, burst)
+        return Limit(source, options, name_part, can_await)
 
     def _add(self, limit: Limit[Request]) -> None:
         http = self._make(limit, is_template=not self._is_complete, within=self._shared)
@@ -170,7 +170,7 @@ class Limits(Generic[Request]):
             self._reader,
             can_await=limit.can_await,
             application=self._application,
-            place=limit.place,
+            name_part=limit.name_part,
             is_template=is_template,
             within=within,
         )
@@ -194,7 +194,7 @@ def _check(config: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     alone = Middleware({"rate": "1/s", "table": False}).shared
     # The cost is checked by the burst of each limit.
     source = {"rate": "1/s", "burst": 2**30}
-    Middleware({**options, **config, **source}, within=alone, place="check", is_template=True)
+    Middleware({**options, **config, **source}, within=alone, name_part="check", is_template=True)
 
 
 def _source(rate: Any, burst: str | float | None) -> tuple[dict[str, Any], str]:

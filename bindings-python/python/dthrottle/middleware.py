@@ -83,7 +83,7 @@ class HttpThrottle(Generic[Request]):
         *,
         can_await: bool,
         application: str | None,
-        place: str = "",
+        name_part: str = "",
         is_template: bool = False,
         within: SharedThrottle | None = None,
     ) -> None:
@@ -91,7 +91,7 @@ class HttpThrottle(Generic[Request]):
         self.native = Middleware(
             dict(options),
             application=application,
-            place=place,
+            name_part=name_part,
             is_template=is_template,
             within=within,
             on_warning=_log,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["DECISION", "ThrottleMiddleware", "WsgiReader"]
 
 DECISION = "dthrottle.decision"
-"""Where in the environ the application finds the decision."""
+"""The key of the decision in the environ."""
 
 
 class WsgiReader(Generic[Request]):

@@ -9,12 +9,12 @@ const MAX_PART_BYTES: usize = 40;
 
 /// Returns the default domain name of a middleware, from its methods and routes. It is the same in all
 /// processes of an application.
-pub(super) fn label(place: &str, methods: &[String], routes: &[String]) -> String {
+pub(super) fn label(name_part: &str, methods: &[String], routes: &[String]) -> String {
     let mut methods: Vec<&str> = methods.iter().map(String::as_str).collect();
     methods.sort_unstable();
-    let place = Some(place).filter(|place| !place.is_empty());
+    let name_part = Some(name_part).filter(|name_part| !name_part.is_empty());
     let parts: Vec<&str> =
-        place.into_iter().chain(methods).chain(routes.iter().map(String::as_str)).collect();
+        name_part.into_iter().chain(methods).chain(routes.iter().map(String::as_str)).collect();
     let text = match parts.is_empty() {
         true => "default".to_string(),
         false => parts.join(" "),

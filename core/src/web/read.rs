@@ -47,9 +47,9 @@ pub struct AdapterSettings<'a> {
     pub fingerprint_key: Option<[u64; 2]>,
     /// The default name of the table, which identifies the application.
     pub application: Option<&'a str>,
-    /// A part of the domain's name that distinguishes this middleware from others with the same methods
-    /// and routes. May be empty.
-    pub place: &'a str,
+    /// A part of the default domain name, which distinguishes this middleware from others with the same
+    /// methods and routes. May be empty.
+    pub name_part: &'a str,
     /// Whether routes may add options to these. The adapter then calls [`Options::check_allow`].
     pub is_template: bool,
     /// The throttle to use. `None` uses one that all middlewares of the process share.
@@ -117,7 +117,7 @@ impl Middleware {
         {
             config.name_table(application, true);
         }
-        let (domains, name) = given.domains(&mut config, &options, setup.place)?;
+        let (domains, name) = given.domains(&mut config, &options, setup.name_part)?;
         let is_named = options.domain.is_some() || given.has("domains") || given.has("file");
         config.check(names)?;
         let settings = ThrottleSettings { config, clock: setup.clock, key: setup.fingerprint_key };
@@ -252,7 +252,7 @@ impl GivenOptions<'_> {
         &self,
         config: &mut Config,
         options: &Options,
-        place: &str,
+        name_part: &str,
     ) -> Result<(Vec<DomainConfig>, String)> {
         let mut domains = std::mem::take(&mut config.domains);
         let has_several = self.has("domains") || self.has("file");
@@ -262,7 +262,7 @@ impl GivenOptions<'_> {
         let name = match &options.domain {
             Some(name) => name.clone(),
             None if has_several => Config::DEFAULT.into(),
-            None => label(place, methods, &options.routes),
+            None => label(name_part, methods, &options.routes),
         };
         if !has_several {
             domains.truncate(1);

@@ -124,9 +124,9 @@ fn middlewares_of_one_table_share_a_throttle_until_the_first_request() {
         clock: None,
         key: None,
     });
-    let make = |rate: &str, place| {
+    let make = |rate: &str, name_part| {
         let setup =
-            AdapterSettings { place, within: Some(&throttle), ..AdapterSettings::default() };
+            AdapterSettings { name_part, within: Some(&throttle), ..AdapterSettings::default() };
         Middleware::read(&tree(&[("rate", text(rate))]), Names::Snake, setup).unwrap()
     };
     let (login, search) = (make("1/s", "login"), make("2/s", "search"));
