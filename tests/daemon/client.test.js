@@ -25,9 +25,9 @@ test('a client of a daemon', async (t) => {
   t.after(() => client.close());
 
   await t.test('allow returns true until the bucket is empty, over a path and a port', async () => {
-    for (const place of [{ path: daemon.socket }, { port: daemon.port }]) {
-      const one = new Client({ ...place, ...LONG_TIMEOUT });
-      const tag = JSON.stringify(Object.keys(place));
+    for (const transport of [{ path: daemon.socket }, { port: daemon.port }]) {
+      const one = new Client({ ...transport, ...LONG_TIMEOUT });
+      const tag = JSON.stringify(Object.keys(transport));
       const answers = await Promise.all(Array.from({ length: 11 }, () => one.allow(tag)));
       assert.deepEqual(answers, [...Array(10).fill(true), false]);
       assert.deepEqual(one.counts(), { answered: 11, failedOpen: 0, failures: 0 });
@@ -78,8 +78,8 @@ test('a client of a daemon', async (t) => {
   });
 
   await t.test('refund and reset need the token over TCP', async () => {
-    const place = { port: daemon.port, ...LONG_TIMEOUT };
-    const [without, wrong, right] = [new Client(place), new Client({ ...place, token: 'x'.repeat(21) }), new Client({ ...place, token: TOKEN })];
+    const transport = { port: daemon.port, ...LONG_TIMEOUT };
+    const [without, wrong, right] = [new Client(transport), new Client({ ...transport, token: 'x'.repeat(21) }), new Client({ ...transport, token: TOKEN })];
     assert.equal((await right.check('token', { cost: 10 })).allowed, true);
     for (const one of [without, wrong]) {
       const refused = { code: 'DTHROTTLE_ARGUMENT', message: /needs the daemon's Unix socket, or/ };
@@ -91,7 +91,7 @@ test('a client of a daemon', async (t) => {
     assert.equal(await right.reset('token'), true);
     assert.equal((await right.peek('token')).remaining, 10);
     for (const one of [without, wrong, right]) one.close();
-    assert.throws(() => new Client({ ...place, token: 'a\0b' }), { code: 'DTHROTTLE_ARGUMENT' });
+    assert.throws(() => new Client({ ...transport, token: 'a\0b' }), { code: 'DTHROTTLE_ARGUMENT' });
   });
 
   await t.test('invalid arguments are errors with a code', async () => {

@@ -29,15 +29,15 @@ class Daemon {
 
   async start() {
     this.process = spawn(BINARY, ['--config', this.config], { stdio: ['ignore', 'ignore', 'pipe'] });
-    let places = null;
+    let addresses = null;
     for await (const line of createInterface({ input: this.process.stderr })) {
-      places = /lines on (\S+) and \S+:(\d+); http on (\S+); resp on (\S+); smockron on (\S+);/.exec(line);
-      if (places) break;
+      addresses = /lines on (\S+) and \S+:(\d+); http on (\S+); resp on (\S+); smockron on (\S+);/.exec(line);
+      if (addresses) break;
     }
-    if (!places) throw new Error('the daemon ended before it was ready');
+    if (!addresses) throw new Error('the daemon ended before it was ready');
     this.process.stderr.resume();
-    this.port = Number(places[2]);
-    [this.http, this.resp, this.smockron] = places.slice(3);
+    this.port = Number(addresses[2]);
+    [this.http, this.resp, this.smockron] = addresses.slice(3);
     return this;
   }
 

@@ -50,11 +50,11 @@ class Daemon:
         self.log: queue.SimpleQueue[str] = queue.SimpleQueue()
         threading.Thread(target=_follow, args=(self.process.stderr, self.log), daemon=True).start()
         ready = self.wait_for("is ready")
-        places = re.search(
+        addresses = re.search(
             r"lines on (\S+) and (\S+); http on (\S+); resp on (\S+); smockron on (\S+);", ready
         )
-        assert places is not None, ready
-        self.tcp, self.http, self.resp, self.smockron = places.groups()[1:]
+        assert addresses is not None, ready
+        self.tcp, self.http, self.resp, self.smockron = addresses.groups()[1:]
 
     def wait_for(self, words: str) -> str:
         """Wait for a line of the log that contains these words, and return it."""

@@ -18,8 +18,8 @@ class DaemonMaster {
 
   async start() {
     await this.daemon.start();
-    this.place = this.daemon.smockron;
-    this.daemon.writeKeys(`smockron = "${this.place}"`);
+    this.address = this.daemon.smockron;
+    this.daemon.writeKeys(`smockron = "${this.address}"`);
     return this;
   }
 
@@ -66,7 +66,7 @@ class IndependentMaster {
       this.close();
       return false;
     }
-    this.place = `127.0.0.1:${port}`;
+    this.address = `127.0.0.1:${port}`;
     this.accounting.subscribe('');
     this.work = this.serve(this.accounting, this.control);
     return true;
@@ -103,7 +103,7 @@ class IndependentMaster {
 
   /** Starts again on the same ports, as soon as they are free. */
   restart() {
-    return waitUntil(() => this.bind(Number(this.place.split(':')[1])));
+    return waitUntil(() => this.bind(Number(this.address.split(':')[1])));
   }
 
   async end() {

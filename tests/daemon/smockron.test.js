@@ -15,8 +15,8 @@ const { LONG, DaemonMaster, IndependentMaster, waitUntil } = require('./masters.
 
 /** An independent gatekeeper that follows the document. */
 class IndependentGatekeeper {
-  constructor(place) {
-    const [host, port] = place.split(':');
+  constructor(address) {
+    const [host, port] = address.split(':');
     this.accounting = new Publisher({ linger: 0 });
     this.control = new Subscriber({ linger: 0, receiveTimeout: LONG });
     this.accounting.connect(`tcp://${host}:${port}`);
@@ -68,7 +68,7 @@ describe('an independent gatekeeper with the daemon as master', { concurrency: t
   it('receives a delay after the burst, and shares the limit with another gatekeeper', async (t) => {
     const master = await new DaemonMaster({ rate: 0.1, burst: 10 }).start();
     t.after(() => master.end());
-    const [one, two] = [new IndependentGatekeeper(master.place), new IndependentGatekeeper(master.place)];
+    const [one, two] = [new IndependentGatekeeper(master.address), new IndependentGatekeeper(master.address)];
     t.after(() => Promise.all([one.end(), two.end()]));
     await Promise.all([one.connected(), two.connected()]);
 
@@ -94,10 +94,10 @@ describe('an independent gatekeeper with the daemon as master', { concurrency: t
 });
 
 /** Runs an Express application behind dthrottle's gatekeeper. Records when requests arrive. */
-async function serve(t, place, options = {}) {
+async function serve(t, address, options = {}) {
   const asked = [];
   const keeper = gatekeeper({
-    master: place,
+    master: address,
     domain: 'web',
     tag: (incoming) => {
       asked.push([incoming.headers['x-who'], Date.now()]);
@@ -143,7 +143,7 @@ for (const Master of [DaemonMaster, IndependentMaster]) {
     it('passes a burst, spaces further requests, and rejects those with too long a delay', async (t) => {
       const master = await new Master({ rate: 2, burst: 5 }).start();
       t.after(() => master.end());
-      const { keeper, asked, times, ask, connected } = await serve(t, master.place, { maxDelayMs: 1800 });
+      const { keeper, asked, times, ask, connected } = await serve(t, master.address, { maxDelayMs: 1800 });
       await connected();
       for (let tries = 0; ; tries += 1) {
         await waitUntil(async () => {
@@ -177,7 +177,7 @@ for (const Master of [DaemonMaster, IndependentMaster]) {
     it('shares the limit with another gatekeeper', async (t) => {
       const master = await new Master({ rate: 0.1, burst: 5 }).start();
       t.after(() => master.end());
-      const [one, two] = await Promise.all([0, 1].map(() => serve(t, master.place, { maxDelayMs: 0 })));
+      const [one, two] = await Promise.all([0, 1].map(() => serve(t, master.address, { maxDelayMs: 0 })));
       await Promise.all([one.connected(), two.connected()]);
       for (const { ask } of [one, two, one, two, one, two]) assert.equal((await ask('both')).status, 200);
       await waitUntil(async () => (await one.ask('both')).status === 503);
@@ -187,7 +187,7 @@ for (const Master of [DaemonMaster, IndependentMaster]) {
     it('passes everything without a master, and reconnects to it', async (t) => {
       const master = await new Master({ rate: 0.1, burst: 5 }).start();
       t.after(() => master.end());
-      const { keeper, ask, connected } = await serve(t, master.place, { maxDelayMs: 60_000 });
+      const { keeper, ask, connected } = await serve(t, master.address, { maxDelayMs: 60_000 });
       await connected();
       await master.kill();
       const answers = await Promise.all(Array.from({ length: 100 }, () => ask('gone')));
@@ -210,7 +210,7 @@ describe("dthrottle's gatekeeper", { concurrency: true }, () => {
   it('sends the frames of the document', async (t) => {
     const master = await new IndependentMaster({ rate: 2, burst: 2 }).start();
     t.after(() => master.end());
-    const { ask, connected } = await serve(t, master.place, { maxDelayMs: 700 });
+    const { ask, connected } = await serve(t, master.address, { maxDelayMs: 700 });
     await connected();
     const seen = () => master.messages.filter((frames) => frames[2] === 'frames');
     const statuses = () => new Set(seen().map((frames) => frames[1]));
@@ -232,7 +232,7 @@ describe("dthrottle's gatekeeper", { concurrency: true }, () => {
     const master = await new IndependentMaster({ rate: 0.001, burst: 1 }).start();
     t.after(() => master.end());
     const sample = async (share) => {
-      const { ask, connected } = await serve(t, master.place, { maxDelayMs: 0, tellRejected: share });
+      const { ask, connected } = await serve(t, master.address, { maxDelayMs: 0, tellRejected: share });
       await connected();
       const who = `share-${share}`;
       await waitUntil(async () => (await ask(who)).status === 503);
@@ -254,7 +254,7 @@ describe("dthrottle's gatekeeper", { concurrency: true }, () => {
   it('handles clients that leave, and ignores invalid messages of a master', async (t) => {
     const master = await new IndependentMaster({ rate: 0.01, burst: 1 }).start();
     t.after(() => master.end());
-    const { keeper, asked, url, ask, connected } = await serve(t, master.place, { maxDelayMs: 3_600_000 });
+    const { keeper, asked, url, ask, connected } = await serve(t, master.address, { maxDelayMs: 3_600_000 });
     await connected();
     const { bad } = keeper.master;
     await ask('leaves');

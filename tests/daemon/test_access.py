@@ -42,12 +42,12 @@ while not select.select([sys.stdin], [], [], 1)[0]:
 
 ASK = """
 import socket, sys
-kind, place, words = sys.argv[1], sys.argv[2], bytes.fromhex(sys.argv[3])
+kind, target, words = sys.argv[1], sys.argv[2], bytes.fromhex(sys.argv[3])
 client = socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET)
 if kind == "unix":
-    client.connect(place)
+    client.connect(target)
 else:
-    client.connect((place.rsplit(":", 1)[0], int(place.rsplit(":", 1)[1])))
+    client.connect((target.rsplit(":", 1)[0], int(target.rsplit(":", 1)[1])))
 client.sendall(words)
 print(client.makefile().readline(), end="")
 """
@@ -68,19 +68,19 @@ def idle_connections_of_nobody(address: str, count: int, words: bytes = b"") -> 
             process.communicate()
 
 
-def ask_as_nobody(kind: str, place: str, words: bytes) -> subprocess.CompletedProcess[str]:
-    command = [PYTHON, "-c", ASK, kind, place, words.hex()]
+def ask_as_nobody(kind: str, target: str, words: bytes) -> subprocess.CompletedProcess[str]:
+    command = [PYTHON, "-c", ASK, kind, target, words.hex()]
     return subprocess.run(
         command, user="nobody", group="nogroup", capture_output=True, text=True, timeout=LONG
     )
 
 
-def connect(place: str) -> socket.socket:
+def connect(target: str) -> socket.socket:
     """Connect to a path, or to an address with a port."""
-    client = socket.socket(socket.AF_UNIX if "/" in place else socket.AF_INET)
+    client = socket.socket(socket.AF_UNIX if "/" in target else socket.AF_INET)
     client.settimeout(LONG)
-    host, _, port = place.rpartition(":")
-    client.connect(place if "/" in place else (host, int(port)))
+    host, _, port = target.rpartition(":")
+    client.connect(target if "/" in target else (host, int(port)))
     return client
 
 
@@ -109,10 +109,10 @@ def test_the_daemon_opens_no_tcp_port_by_default(tmp_path: Path) -> None:
         try:
             assert process.stderr is not None
             ready = process.stderr.readline()
-            places = (
+            addresses = (
                 f"lines on {folder}/dthrottled.sock; http on none; resp on none; smockron on none"
             )
-            assert places in ready
+            assert addresses in ready
             links = [str(fd.readlink()) for fd in Path(f"/proc/{process.pid}/fd").iterdir()]
             sockets = {link[8:-1] for link in links if link.startswith("socket:[")}
             for name in ("tcp", "tcp6"):
@@ -283,9 +283,9 @@ def test_the_limit_of_connections_is_lowered_to_the_limit_of_open_files() -> Non
                     message = process.stderr.readline()
                 found = re.search(r"lines on \S+ and (\S+); http on (\S+);", message)
                 assert found is not None
-                for place in (*found.groups(), str(daemon.socket)) * 100:
-                    client = stack.enter_context(connect(place))
-                    if place == found[2]:
+                for target in (*found.groups(), str(daemon.socket)) * 100:
+                    client = stack.enter_context(connect(target))
+                    if target == found[2]:
                         client.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
                         assert client.recv(15, socket.MSG_WAITALL) == b"HTTP/1.1 200 OK"
                     else:

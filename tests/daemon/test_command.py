@@ -24,8 +24,8 @@ def daemon() -> Iterator[Daemon]:
 
 
 def run(daemon: Daemon, *words: str, tcp: bool = False) -> tuple[int, str, str]:
-    place = daemon.tcp if tcp else str(daemon.socket)
-    command = [str(COMMAND), *words, "--daemon", place]
+    target = daemon.tcp if tcp else str(daemon.socket)
+    command = [str(COMMAND), *words, "--daemon", target]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
     return done.returncode, done.stdout, done.stderr
 
@@ -67,10 +67,10 @@ def test_check_with_json_prints_the_fields_of_the_http_response(daemon: Daemon) 
 
 
 def test_daemon_may_be_a_relative_path(daemon: Daemon) -> None:
-    for place in ("socket", "./socket"):
-        command = [str(COMMAND), "check", "relative", "--cost", "1", "--daemon", place]
+    for target in ("socket", "./socket"):
+        command = [str(COMMAND), "check", "relative", "--cost", "1", "--daemon", target]
         done = subprocess.run(command, cwd=daemon.dir, capture_output=True, text=True, timeout=LONG)
-        assert (done.returncode, done.stderr) == (0, ""), place
+        assert (done.returncode, done.stderr) == (0, ""), target
         assert done.stdout.startswith("allowed\n")
 
 
@@ -124,12 +124,12 @@ def test_errors_name_the_argument_and_the_fix(daemon: Daemon) -> None:
     code, _, error = run(daemon, "check", "x", "--domain", "none")
     assert (code, error.startswith('dthrottle: unknown domain "none"')) == (2, True)
     assert "newline" in run(daemon, "check", "x\ny")[2]
-    for place, said in [
+    for target, said in [
         ("/nowhere", "start dthrottled, or name its socket with --daemon"),
         ("nowhere.sock", "cannot connect to nowhere.sock: No such file or directory"),
         ("localhost:7373", '--daemon must be a path or an address such as "127.0.0.1:7373", got'),
     ]:
-        command = [str(COMMAND), "stats", "--daemon", place]
+        command = [str(COMMAND), "stats", "--daemon", target]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 

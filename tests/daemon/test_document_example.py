@@ -20,7 +20,7 @@ from daemons import LONG, Daemon
 
 PERIOD = 5.0
 DEBT = 18
-"""What A and B admit together in the example."""
+"""The units that A and B admit together in the example."""
 ROWS = {5: -3, 6: -2, 7: -1, 8: 0, 9: 1}
 """The balance on both nodes by the number of whole seconds."""
 ATTEMPTS = 5
@@ -36,20 +36,20 @@ class Node:
         self._socket.connect(str(path))
         self._lines = self._socket.makefile("rb")
 
-    def ask(self, line: bytes) -> str:
+    def query(self, line: bytes) -> str:
         """Send a line and read its answer."""
         self._socket.sendall(line + b"\n")
         return self._lines.readline().decode().rstrip("\n")
 
     def balance(self, tag: str) -> int:
         """Read the balance of a tag without charging it."""
-        answer = self.ask(b"\0peek\0tag=" + tag.encode())
+        answer = self.query(b"\0peek\0tag=" + tag.encode())
         fields = dict(field.split("=") for field in answer.split()[1:])
         return int(fields["balance"])
 
     def cluster(self) -> dict[str, object]:
         """Read the figures of the cluster."""
-        cluster: dict[str, object] = json.loads(self.ask(b"\0peers").removeprefix("OK "))
+        cluster: dict[str, object] = json.loads(self.query(b"\0peers").removeprefix("OK "))
         return cluster
 
     def reports(self) -> int:
@@ -126,9 +126,9 @@ def play(nodes: tuple[Node, Node], tag: str) -> bool:
     wait_between_reports(nodes)
     reports = (a.reports(), b.reports())
     start = time.monotonic()
-    burst = [[node.ask(tag.encode()) for _ in range(n)] for node, n in ((a, 9), (b, 8))]
+    burst = [[node.query(tag.encode()) for _ in range(n)] for node, n in ((a, 9), (b, 8))]
     first_row = (a.balance(tag), b.balance(tag))
-    two_more = [a.ask(tag.encode()) for _ in range(2)]
+    two_more = [a.query(tag.encode()) for _ in range(2)]
     second_row = (a.balance(tag), b.balance(tag))
     reported = (a.reports(), b.reports()) != reports
     begun = time.monotonic()
@@ -140,13 +140,13 @@ def play(nodes: tuple[Node, Node], tag: str) -> bool:
     assert second_row == (0, 2)
 
     wait_for(lambda: a.balance(tag) < 0 and b.balance(tag) < 0)
-    assert (a.ask(tag.encode()), b.ask(tag.encode())) == ("NO", "NO")
+    assert (a.query(tag.encode()), b.query(tag.encode())) == ("NO", "NO")
     return all(
-        row_is_seen(node, tag, (start, begun), second) for second in ROWS for node in nodes
-    ) and (a.ask(tag.encode()), b.ask(tag.encode())) == ("OK", "OK")
+        row_matches(node, tag, (start, begun), second) for second in ROWS for node in nodes
+    ) and (a.query(tag.encode()), b.query(tag.encode())) == ("OK", "OK")
 
 
-def row_is_seen(node: Node, tag: str, began: tuple[float, float], second: int) -> bool:
+def row_matches(node: Node, tag: str, began: tuple[float, float], second: int) -> bool:
     """Compare the balance in the middle of a second with that of the document."""
     time.sleep(max(0.0, began[0] + second + 0.5 - time.monotonic()))
     before = time.monotonic()
@@ -170,8 +170,8 @@ def test_a_node_reports_exactly_once_per_period(nodes: tuple[Node, Node]) -> Non
     a, _ = nodes
     start, first = wait_for_report(a), a.reports()
     while time.monotonic() < start + 2.2 * PERIOD:
-        # Without this setting, a node reports an empty bucket immediately.
-        a.ask(b"flood")
+        # With reports = "eager", a node would report an empty bucket immediately.
+        a.query(b"flood")
         sent, after = a.reports() - first, time.monotonic()
         assert sent <= math.floor((after - start) / PERIOD) + 1, "the node reported too early"
         time.sleep(0.01)

@@ -60,8 +60,8 @@ def test_misbehaving_peers_are_closed_and_do_not_affect_others() -> None:
         host, port = daemon.smockron.split(":")
 
         def connect(words: bytes, control: bool = False) -> socket.socket:
-            place = (host, int(port) + control)
-            client = stack.enter_context(socket.create_connection(place, timeout=LONG))
+            address = (host, int(port) + control)
+            client = stack.enter_context(socket.create_connection(address, timeout=LONG))
             client.sendall(words)
             return client
 
@@ -134,8 +134,8 @@ def open_idle_connections(daemon: Daemon, count: int, stack: contextlib.ExitStac
     ready = GREETING + b"\x04" + bytes([len(READY) + 3]) + READY
     for number in range(count):
         for control in (False, True):
-            place = (host, int(port) + control)
-            idle = stack.enter_context(socket.create_connection(place, timeout=LONG))
+            address = (host, int(port) + control)
+            idle = stack.enter_context(socket.create_connection(address, timeout=LONG))
             if number % 2:
                 with contextlib.suppress(OSError):
                     idle.sendall(ready + (b"SUB" if control else b"PUB"))
@@ -212,8 +212,8 @@ def test_both_sockets_have_tcp_nodelay() -> None:
     with Daemon(RULES, 'smockron = "127.0.0.1:0"') as daemon:
         host, port = daemon.smockron.split(":")
         for control in (False, True):
-            place = (host, int(port) + control)
-            with socket.create_connection(place, timeout=LONG) as client:
+            address = (host, int(port) + control)
+            with socket.create_connection(address, timeout=LONG) as client:
                 assert client.recv(64).startswith(b"\xff"), "the daemon sends its greeting first"
                 (value,) = nodelay(daemon, client)
                 assert value != 0

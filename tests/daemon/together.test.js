@@ -11,7 +11,7 @@ const { setTimeout: sleep } = require('node:timers/promises');
 
 const { Client } = require('../../bindings-node/client.js');
 const { burst } = require('../web-node/load.js');
-const { Place, ask } = require('../web-node/servers.js');
+const { TestServers, request } = require('../web-node/servers.js');
 const { Daemon } = require('./daemons.js');
 
 const LONG_TIMEOUT = { timeoutMs: 30_000 };
@@ -42,19 +42,19 @@ async function freePorts(count) {
 
 describe('daemons and libraries', { concurrency: true }, () => {
   it('a daemon, gunicorn and Express with one named table allow exactly the burst', async (t) => {
-    const place = new Place();
-    t.after(() => place.end());
+    const servers = new TestServers();
+    t.after(() => servers.end());
     const daemon = await new Daemon('rate = "1 per 100 years"\nburst = 100').start();
     t.after(() => daemon.end());
     // They use the same configuration file, as docs/daemon.md recommends.
     const { config } = daemon;
     const [express, gunicorn] = await Promise.all([
-      place.node(place.folder(), { file: config, routes: ['/limited'], tag: 'header:X-Client' }),
-      place.gunicorn(place.folder(), config),
+      servers.node(servers.folder(), { file: config, routes: ['/limited'], tag: 'header:X-Client' }),
+      servers.gunicorn(servers.folder(), config),
     ]);
     const clients = Array.from({ length: 4 }, () => new Client({ path: daemon.socket, ...LONG_TIMEOUT }));
     // One request for each, before the bucket can be empty.
-    for (const { port } of [express, gunicorn]) assert.equal((await ask(port, '/limited')).status, 200);
+    for (const { port } of [express, gunicorn]) assert.equal((await request(port, '/limited')).status, 200);
     assert.ok(await clients[0].allow('client'));
     const lines = async (client) => {
       let passed = 0;

@@ -1,6 +1,7 @@
 // Applications with middleware, in every framework, with any number of workers. Prints the port when all workers
-// listen, and ends with its standard input. Responses contain the process id. OPTIONS are those of the middleware. PORT
-// is set if another program starts the workers; for several instances of PM2 it is a list, separated by blanks.
+// listen, and exits when its standard input is closed. Responses contain the process ID. OPTIONS are those of the
+// middleware. PORT is set if another program starts the workers; for several instances of PM2 it is a list, separated
+// by blanks.
 'use strict';
 
 const cluster = require('node:cluster');

@@ -10,13 +10,13 @@ const { TestServers, request } = require('./servers.js');
 const REQUESTS = 30;
 
 describe('requests that are delayed', () => {
-  const place = new TestServers();
-  after(() => place.end());
+  const servers = new TestServers();
+  after(() => servers.end());
 
   for (const [framework, workers] of /** @type {const} */ ([['express', 4], ['express4', 1], ['fastify', 1]])) {
     it(`requests in ${framework} with ${workers} workers are delayed one after the other`, async () => {
       const options = { rate: '10/s', burst: 10, maxDelayMs: 1500, tag: 'header:X-Client' };
-      const server = await place.node(place.folder(), options, { framework, workers });
+      const server = await servers.node(servers.folder(), options, { framework, workers });
       const agent = new Agent({ keepAlive: true });
       const all = (/** @type {(i: number) => string} */ client) => {
         const begin = performance.now();

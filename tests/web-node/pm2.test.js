@@ -18,7 +18,7 @@ const OPTIONS = JSON.stringify({ rate: '1 per 100 years', burst: 60, tag: 'heade
 const run = promisify(execFile);
 
 describe('PM2', () => {
-  const place = new TestServers();
+  const servers = new TestServers();
   // A folder with a short path, because the socket of PM2 is in it.
   const home = mkdtempSync(join(tmpdir(), 'pm2-'));
   /** @type {NodeJS.ProcessEnv} */
@@ -27,12 +27,12 @@ describe('PM2', () => {
   const pm2 = (...words) => run(process.execPath, [PM2, ...words, '--silent'], { env: environment });
   after(async () => {
     await pm2('kill');
-    await place.end();
+    await servers.end();
     rmSync(home, { recursive: true, force: true });
   });
 
   /** @param {string} folder */
-  const tables = (folder) => place.tables().filter((name) => name.includes(basename(folder))).length;
+  const tables = (folder) => servers.tables().filter((name) => name.includes(basename(folder))).length;
 
   /**
    * Waits until `count` processes respond, none of them among the given ones, and returns them.
@@ -51,7 +51,7 @@ describe('PM2', () => {
   }
 
   it('PM2 in cluster mode admits exactly the burst, and a reload keeps the buckets', async () => {
-    const folder = place.folder();
+    const folder = servers.folder();
     const port = await freePort();
     Object.assign(environment, { PORT: String(port), OPTIONS });
     await pm2('start', join(folder, 'app.js'), '--instances', '4', '--name', 'web');
@@ -67,7 +67,7 @@ describe('PM2', () => {
   });
 
   it('PM2 in fork mode admits exactly the burst over all instances', async () => {
-    const folder = place.folder();
+    const folder = servers.folder();
     const ports = await Promise.all(Array.from({ length: 4 }, freePort));
     const env = { PORT: ports.join(' '), OPTIONS };
     const app = { name: 'forks', script: join(folder, 'app.js'), exec_mode: 'fork', instances: ports.length, env };

@@ -25,10 +25,10 @@ function inPython({ withoutSecret, ...rest }) {
 }
 
 describe('several servers', { concurrency: true }, () => {
-  const place = new TestServers();
+  const testServers = new TestServers();
   const tables = mkdtempSync(join(tmpdir(), 'dthrottle-tables-'));
   after(async () => {
-    await place.end();
+    await testServers.end();
     rmSync(tables, { recursive: true });
   });
 
@@ -67,7 +67,7 @@ describe('several servers', { concurrency: true }, () => {
   }
 
   it('a server with four workers keeps to the rate', async () => {
-    const server = await started(() => place.node(place.folder(), { rate: `${RATE}/s`, tag: 'header:X-Client' }));
+    const server = await started(() => testServers.node(testServers.folder(), { rate: `${RATE}/s`, tag: 'header:X-Client' }));
     const [seen] = await load([server.port], 14);
     const times = seen.allowedAt.filter((time) => time > seen.emptyAt);
     const seconds = (times[times.length - 1] - seen.emptyAt) / 1000;
@@ -80,15 +80,15 @@ describe('several servers', { concurrency: true }, () => {
   it('two servers in Node share one bucket as nodes', async () => {
     const configs = await twoNodes();
     const servers = await started(() => Promise.all(configs.map((cluster) =>
-      place.node(place.folder(), { rate: `${RATE}/s`, burst: BURST, cluster, ...HERE }))));
+      testServers.node(testServers.folder(), { rate: `${RATE}/s`, burst: BURST, cluster, ...HERE }))));
     await areOneBucket(servers.map(({ port }) => port));
   });
 
   it('servers in Node and Python share one bucket as nodes', async () => {
     const [here, there] = await twoNodes();
     const servers = await started(() => Promise.all([
-      place.node(place.folder(), { rate: `${RATE}/s`, burst: BURST, cluster: here, ...HERE }),
-      place.gunicorn(place.folder(), { rate: `${RATE}/s`, burst: BURST, cluster: inPython(there) }),
+      testServers.node(testServers.folder(), { rate: `${RATE}/s`, burst: BURST, cluster: here, ...HERE }),
+      testServers.gunicorn(testServers.folder(), { rate: `${RATE}/s`, burst: BURST, cluster: inPython(there) }),
     ]));
     await areOneBucket(servers.map(({ port }) => port));
   });
@@ -96,8 +96,8 @@ describe('several servers', { concurrency: true }, () => {
   it('servers in Node and Python share a named table exactly', async () => {
     const shared = { rate: '1 per 100 years', burst: 100, table: { name: 'shared', dir: tables, size: 1000 } };
     const servers = await started(() => Promise.all([
-      place.node(place.folder(), { ...shared, ...HERE }),
-      place.gunicorn(place.folder(), shared),
+      testServers.node(testServers.folder(), { ...shared, ...HERE }),
+      testServers.gunicorn(testServers.folder(), shared),
     ]));
     const seen = await Promise.all(servers.map(({ port }) => burst(port, 150, 'client', PATH)));
     assert.equal(seen[0].statuses[200] + seen[1].statuses[200], 100);
@@ -107,7 +107,7 @@ describe('several servers', { concurrency: true }, () => {
 
   it('unconnected servers have separate buckets', async () => {
     const servers = await started(() => Promise.all([1, 2].map(() =>
-      place.node(place.folder(), { rate: `${RATE}/s`, burst: BURST, ...HERE }, { workers: 2 }))));
+      testServers.node(testServers.folder(), { rate: `${RATE}/s`, burst: BURST, ...HERE }, { workers: 2 }))));
     const seen = await load(servers.map(({ port }) => port), 4, 'client', PATH);
     const { passed, bucket } = compareWithBucket(seen, RATE, BURST);
     assert.ok(passed > 1.7 * bucket, `${passed} passed; one bucket gives ${bucket}`);
