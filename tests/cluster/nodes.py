@@ -64,12 +64,12 @@ class Node:
         language: str,
         config: dict[str, Any],
         *words: str,
-        on: Sequence[str] = (),
+        prefix: Sequence[str] = (),
     ) -> None:
         self.language = language
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._process = subprocess.Popen(
-            [*on, *command(language, config), *words],
+            [*prefix, *command(language, config), *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -80,7 +80,7 @@ class Node:
 
     @property
     def pid(self) -> int:
-        """Return the process id, because `ip netns exec` replaces itself with the program."""
+        """Return the process ID of the node, also if `ip netns exec` started it by exec()."""
         return self._process.pid
 
     def wait_ready(self) -> None:

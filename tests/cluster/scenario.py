@@ -61,7 +61,7 @@ class Scenario:
                 if self.cluster:
                     shared = {"name": "test", "secret": SECRET}
                     config["cluster"] = shared | self.cluster(network, host)
-                node = Node(LANGUAGES[host - 1], config, on=network.command_on(host))
+                node = Node(LANGUAGES[host - 1], config, prefix=network.command_on(host))
                 stack.callback(node.end)
                 return node
 

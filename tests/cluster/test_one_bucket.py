@@ -65,7 +65,7 @@ def attack(stage: Stage) -> None:
             "listen": network.address(0, port),
         }
         rule = {"rate": f"{RATE}/s", "burst": BURST}
-        outsider = Node("rust", {**rule, "cluster": cluster}, on=network.command_on(0))
+        outsider = Node("rust", {**rule, "cluster": cluster}, prefix=network.command_on(0))
         stage.stack.callback(outsider.end)
         outsider.wait_ready()
         # It reports what it admits under its own key.

@@ -113,9 +113,11 @@ def check_restart_during_delays(mpm: str) -> None:
         clients = [threads.submit(ask, number) for number in range(3)]
         time.sleep(0.3)
         server.process.send_signal(signal.SIGUSR1)
-        for place, (seconds, status) in enumerate(sorted(client.result() for client in clients), 1):
+        for number, (seconds, status) in enumerate(
+            sorted(client.result() for client in clients), 1
+        ):
             assert status == ALLOWED
-            assert seconds > place - 0.03, "the signal must not end a delay early"
+            assert seconds > number - 0.03, "the signal must not end a delay early"
 
 
 def test_a_graceful_restart_does_not_end_delays() -> None:

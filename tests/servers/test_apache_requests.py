@@ -225,8 +225,8 @@ def test_delayed_requests_are_spaced_by_the_rate(server: Server) -> None:
         assert len(refused) == 2
         # Parts of a second are rounded up.
         assert all(a.headers["ratelimit"].endswith(";r=0;t=1") for a in refused)
-        for place, answer in enumerate(passed):
-            assert place / 10 - 0.03 < answer.seconds < place / 10 + 0.4
+        for number, answer in enumerate(passed):
+            assert number / 10 - 0.03 < answer.seconds < number / 10 + 0.4
 
     retry_with_keys(check)
 

@@ -1,4 +1,4 @@
-"""What `nginx -t` says about every bad value; and that it opens no table."""
+"""`nginx -t` explains every invalid value and opens no table."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_conflicts_between_a_file_and_directives_are_errors(tmp_path: Path) -> N
     assert f"{file}: line 2: `domains.a.rate` must be a rate" in text
 
     file.write_text("[domains.a]\nrate = '1/s'\n[cluster]\nname='x'\nlisten = '127.0.0.1:0'\n")
-    for options, lines, said in [
+    for options, lines, message in [
         ("burst=1", "", 'zone "a" has the rules of a file, which set the burst'),
         ("", "dthrottle_cluster name=x;", "contradict each other: "),
         ("", ZONE.replace("zone=a", "zone=b") + "dthrottle_zone $uri zone=c;", 'zone "c" has no'),
@@ -150,7 +150,7 @@ def test_conflicts_between_a_file_and_directives_are_errors(tmp_path: Path) -> N
             http + lines, f"dthrottle zone=a {options};", **NO_TABLE
         )
         assert status == 1
-        assert said in text
+        assert message in text
     http = f"dthrottle_config {file}; {ZONE}"
     status, text, _ = nginx.check_config(http, "dthrottle zone=a;", **NO_TABLE)
     assert (status, "has a rate and also rules in the dthrottle_config file" in text) == (

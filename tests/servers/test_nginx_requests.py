@@ -152,8 +152,8 @@ def test_retry_after_includes_units_taken_by_uses_with_larger_bursts(server: Ser
 
 def are_spaced(answers: list[Answer], seconds: float) -> None:
     """Check that each response comes this much later than the one before, or slightly more."""
-    for place, answer in enumerate(answers, 1):
-        assert place * seconds - 0.03 < answer.seconds < place * seconds + 0.3
+    for number, answer in enumerate(answers, 1):
+        assert number * seconds - 0.03 < answer.seconds < number * seconds + 0.3
 
 
 def test_delayed_requests_are_spaced_by_the_rate(server: Server) -> None:
@@ -208,8 +208,8 @@ def test_a_client_that_left_before_the_check_gets_a_refund(server: Server) -> No
     finally:
         for worker in workers:
             os.kill(worker, signal.SIGCONT)
-    asked = f'request: "GET {path} HTTP/1.1", host: "test"'
-    wait_until("the request was checked", lambda: asked in server.log())
+    logged = f'request: "GET {path} HTTP/1.1", host: "test"'
+    wait_until("the request was checked", lambda: logged in server.log())
     wait_until("another request can be delayed", lambda: wait_in_delay(server, path)).close()
 
 

@@ -241,7 +241,7 @@ def names() -> list[Entry]:
              "[[domains.api.rules]]\nrate = 3\nname = 'twin' #!\n",
              {"domains": {"api": {"rules": [
                  {"name": "twin", "rate": 1}, {"rate": 2}, {"rate": 3, "name": "twin"}]}}}),
-        case("a name that another has by place", "rules[1].name", ["rule2"],
+        case("a name that is the default of another rule", "rules[1].name", ["rule2"],
              'rules = [\n  { name = "rule2", rate = 1 },\n  { rate = 2 }, #!\n]\n',
              {"rules": [{"name": "rule2", "rate": 1}, {"rate": 2}]}),
         case("an empty rule name", "rules[0].name", ["255"],

@@ -53,7 +53,7 @@ def good() -> list[Entry]:
             {"rules": [{"rate": "3/s"}, {"name": "hour", "rate": "100/hour", "burst": 10}]},
         ),
         made(
-            "names by place",
+            "default names of rules",
             'rules = [{ rate = 1 }, { name = "mine", rate = 2 }, { rate = 3 }]\n',
             {"rules": [{"rate": 1}, {"name": "mine", "rate": 2}, {"rate": 3}]},
         ),

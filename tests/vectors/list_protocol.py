@@ -43,7 +43,7 @@ def report(*sections: Body, first: int = 1, last: int = 1, **other: object) -> B
 
 
 def service(number: int, **other: int) -> Body:
-    """What a service answered; all 64 bits of its fingerprint travel."""
+    """The responses of a service. All 64 bits of its fingerprint are sent."""
     name = number * 0x9E37_79B9_7F4A_7C15 % 2**64
     return {"service": name, "answers": 1, "age_us": 5_000, "pause_us": 0, **other}
 
@@ -173,11 +173,11 @@ def datagram(case: Case, number: int, more: bytes = b"", which: int = 0) -> Entr
 
 
 def written() -> list[Entry]:
-    """What is read and written."""
+    """Datagrams that nodes read and write."""
     packets = [2**64 - 1, *range(1, 100)]
     return [datagram(case, packets[n]) for n, case in enumerate([*REPORTS, *OTHERS])]
 
 
 def later() -> list[Entry]:
-    """What is only read."""
+    """Datagrams that nodes only read."""
     return [datagram(case[:5], 1000 + n, *case[5:]) for n, case in enumerate(LATER)]

@@ -53,7 +53,7 @@ class Bucket:
         return min(cost, self.rule.burst) if allow_debt else cost
 
     def most(self, until: int, now: int) -> int:
-        """How many units would pass by `until`; negative in debt."""
+        """Return how many units would pass by `until`; negative in debt."""
         return floor((until - self.due(now, 0)) / self.rule.interval)
 
     def take(self, now: int, units: int) -> None:

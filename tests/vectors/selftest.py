@@ -1,4 +1,4 @@
-"""Holds the model against the seed documents and against simpler programs of the same thing."""
+"""Compares the model with the specifications and with simpler implementations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run() -> None:
     smockron()
     governor()
     token_bucket()
-    toml_means_object()
+    toml_equals_object()
 
 
 def worked_example() -> None:
@@ -32,25 +32,25 @@ def worked_example() -> None:
         a, b = (node.check(second * S, "default", "C", take=False) for node in nodes.values())
         return a.balance, b.balance
 
-    def ask(node: str, second: int, times: int) -> int:
+    def count_allowed(node: str, second: int, times: int) -> int:
         answers = [nodes[node].check(second * S, "default", "C") for _ in range(times)]
         return sum(answer.allowed for answer in answers)
 
     assert balances(0) == (10, 10)
-    assert (ask("A", 0, 9), ask("B", 0, 8)) == (9, 8)
+    assert (count_allowed("A", 0, 9), count_allowed("B", 0, 8)) == (9, 8)
     assert balances(0) == (1, 2)
-    assert ask("A", 0, 2) == 1
+    assert count_allowed("A", 0, 2) == 1
     assert balances(0) == (0, 2)
     nodes["A"].charge_local(5 * S, "default", "C", cost=8, age=5 * S)
     nodes["B"].charge_local(5 * S, "default", "C", cost=10, age=5 * S)
     assert balances(5) == (-3, -3)
-    assert ask("A", 5, 1) == ask("B", 5, 1) == 0
+    assert count_allowed("A", 5, 1) == count_allowed("B", 5, 1) == 0
     assert [balances(t) for t in (6, 7, 8, 9)] == [(-2, -2), (-1, -1), (0, 0), (1, 1)]
-    assert ask("A", 9, 1) == ask("B", 9, 1) == 1
+    assert count_allowed("A", 9, 1) == count_allowed("B", 9, 1) == 1
 
 
 def smockron() -> None:
-    """`next = max(prev, now - burst) + interval`; the 11th of 1/s burst 10 publishes + 1000 ms."""
+    """`next = max(prev, now - burst) + interval`; with 1/s and burst 10, the 11th waits 1000 ms."""
     throttle = Throttle({"rate": "1/s", "burst": 10})
     answers = [throttle.check(0, "default", "t", max_delay=5 * S) for _ in range(11)]
     assert [answer.delay_ns for answer in answers] == [0] * 10 + [S]
@@ -84,7 +84,7 @@ def governor() -> None:
 
 
 def token_bucket() -> None:
-    """A bucket that counts tokens and is topped up, as the text books have it."""
+    """A textbook token bucket, which counts tokens and is refilled."""
     dice = random.Random(6)
     for _ in range(300):
         burst, per_second = dice.randint(1, 8), dice.randint(1, 9)
@@ -117,7 +117,7 @@ def token_bucket() -> None:
             assert seen.balance == tokens.__floor__()
 
 
-def toml_means_object() -> None:
+def toml_equals_object() -> None:
     """Check that TOML and object of a configuration are equal, and the line of syntax errors."""
     try:
         tomllib = import_module("tomllib")
@@ -130,10 +130,10 @@ def toml_means_object() -> None:
         if "toml" not in entry:
             continue
         try:
-            meant = tomllib.loads(entry["toml"])
+            parsed = tomllib.loads(entry["toml"])
         except tomllib.TOMLDecodeError as error:
             assert entry.get("field") is None, f"{entry['name']}: {error}"
             assert f"line {entry['line']}," in str(error), f"{entry['name']}: {error}"
             continue
         assert "domains" in entry or entry["field"] is not None, f"{entry['name']} is TOML"
-        assert meant == entry.get("object", meant), f"{entry['name']}: {meant}"
+        assert parsed == entry.get("object", parsed), f"{entry['name']}: {parsed}"

@@ -31,7 +31,7 @@ Field = tuple[str, str]
 
 @dataclass(frozen=True)
 class Request:
-    """What an adapter knows of a request. `tag` is the header's value or what a function gave."""
+    """A request as the adapter sees it. `tag` is a header's value or the result of a function."""
 
     peer: str | None = "203.0.113.7"
     forwarded: Sequence[str] = ()

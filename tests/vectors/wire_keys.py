@@ -38,7 +38,7 @@ def derive(secret: bytes, purpose: str, cluster: str, length: int) -> bytes:
 
 @dataclass
 class Keys:
-    """What a node is configured with. Unsealed: nothing is encrypted."""
+    """The configuration of a node's keys. Unsealed datagrams are not encrypted."""
 
     name: str
     cluster: str
