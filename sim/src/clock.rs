@@ -45,7 +45,7 @@ mod tests {
     use crate::SEC;
 
     #[test]
-    fn virtual_time_is_the_first_time_with_the_local_time() {
+    fn virtual_time_returns_the_first_time_at_which_the_clock_shows_the_local_time() {
         for ppm in [-500_000, -100, 0, 77, 500_000] {
             let mut clock = LocalClock::new(12_345, ppm);
             clock.jump(3 * SEC, 7 * SEC);

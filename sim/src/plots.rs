@@ -44,7 +44,7 @@ fn node_ticks() -> Option<Vec<f64>> {
 
 fn excess(rows: &Value) -> String {
     let panel = |overload: &str, height| {
-        let seen = by_nodes(rows, overload, "excess");
+        let measured = by_nodes(rows, overload, "excess");
         let bound = by_nodes(rows, overload, "bound");
         let most = bound.iter().map(|(_, y)| *y).fold(1.0, f64::max);
         Panel {
@@ -53,7 +53,7 @@ fn excess(rows: &Value) -> String {
             y: ("units".into(), Scale::Linear(0.0, most * 1.35)),
             x_ticks: node_ticks(),
             shade: None,
-            lines: vec![line("bound", 4, bound), line("excess in the worst window", 0, seen)],
+            lines: vec![line("bound", 4, bound), line("excess in the worst window", 0, measured)],
             height,
             legend: Legend::Inside,
         }
@@ -69,7 +69,7 @@ fn traffic(rows: &Value) -> String {
         .map(|(i, name)| line(name, i, by_nodes(rows, name, "bytes_per_s")))
         .collect();
     svg(&[Panel {
-        title: "What each node sends".into(),
+        title: "Traffic sent by each node".into(),
         x: nodes_axis(),
         y: ("bytes a second".into(), Scale::Log(100.0, 10_000_000.0)),
         x_ticks: node_ticks(),
@@ -127,7 +127,7 @@ fn partition(figures: &Value) -> String {
             legend: Legend::Inside,
         },
         Panel {
-            title: "What each node believes to be left".into(),
+            title: "Balance on each node".into(),
             x: seconds(),
             y: ("units".into(), Scale::Linear(least * 1.1, 120.0)),
             x_ticks: None,
