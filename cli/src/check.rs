@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
 use dthrottle::Decision;
-use dthrottle::records::{Shown, Value, text};
+use dthrottle::records::{SerializedRecord, Value, text};
 use serde_json::json;
 
 use crate::daemon::DaemonArgs;
@@ -90,7 +90,7 @@ fn as_json(answer: &str) -> String {
         Value::Rule(index) => Value::Name(index.map(|_| rule)),
         value => value,
     });
-    format!("{}\n", json!(Shown(Decision::FIELDS, &values)))
+    format!("{}\n", json!(SerializedRecord(Decision::FIELDS, &values)))
 }
 
 pub(crate) fn reset(args: &ResetArgs) -> Result<ExitCode, Box<dyn Error>> {

@@ -248,7 +248,6 @@ mod tests {
         assert_eq!(two.charge("b", 10).unwrap().as_millis(), 0);
     }
 
-    /// However long the bucket was full before, and however many units a hit has.
     #[test]
     fn charged_units_are_reported_to_peers_once() {
         for (burst, units, expected) in

@@ -12,7 +12,7 @@ use rustix::net::sockopt;
 use crate::config::{ListenAddress, Settings};
 use crate::socket_file::{self, SocketFile};
 
-/// The system doubles this size.
+/// The size of the send buffer of an HTTP connection. Linux doubles it.
 const HTTP_BUFFER: usize = 64 * 1024;
 /// After this time without data, the system probes whether the client still exists.
 #[cfg(target_os = "linux")]

@@ -110,7 +110,7 @@ fn ready_line(listeners: &Listeners, throttle: &Throttle, table: &str) -> String
     let domains = throttle.domains();
     let rules: usize = domains.iter().map(|domain| domain.rules().len()).sum();
     let described = listeners.describe();
-    let or_none = |place: Option<String>| place.unwrap_or("none".into());
+    let or_none = |address: Option<String>| address.unwrap_or("none".into());
     format!(
         "dthrottled {} is ready: lines on {}; http on {}; resp on {}; smockron on {}; table {table}; \
          {rules} rules in {} domains; cluster {}",

@@ -33,7 +33,7 @@ macro_rules! all {
             name: stringify!($record),
             about: $record::ABOUT,
             fields: $record::FIELDS,
-            first: $record::FIRST,
+            first: $record::FIRST_VERSION_FIELDS,
         }),*]
     };
 }

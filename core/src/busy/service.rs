@@ -5,10 +5,10 @@
 //! has a token until the old owner's words are wiped. Any process that finds a token may do that,
 //! because the process that took the record may be dead; so no process waits for another, and every
 //! failed compare-and-swap means that another one succeeded. Words are wiped one by one, each only
-//! while the key still has that token, so a late wipe removes nothing new. A process that wrote what
-//! limits a service checks the owner again afterwards and undoes its change if the owner is another
-//! one. The other words are not protected: a late write changes a few numbers of the new owner, from
-//! which its limit recovers.
+//! while the key still has that token, so a late wipe removes nothing new. After a process has
+//! written the state or the pause of a service, it checks the owner again, and undoes its change if
+//! the owner has changed. The other words are not protected: a late write changes a few numbers of
+//! the new owner, from which its limit recovers.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -141,10 +141,11 @@ impl Service {
         ServiceKey::from_bits(self.key.load(Ordering::Acquire))
     }
 
-    /// Clears everything except the key and the reports while `holds` returns true. What is written
-    /// after that is not cleared.
+    /// Clears everything except the key and the reports while `holds` returns true. Later values are
+    /// not cleared.
     pub(crate) fn wipe(&self, holds: impl Fn() -> bool) {
-        // Acquire: a process that sees a word (see `step`) sees why `holds` is false by now.
+        // Acquire: pairs with the fence in `step`. A process that sees a written word also sees the
+        // change after which `holds` returns false.
         let (done, seen) = (Ordering::Relaxed, Ordering::Acquire);
         let _ = self.state.fetch_update(done, seen, |bits| (bits != 0 && holds()).then_some(0));
         for word in [&self.paused_ns, &self.turn_ns, &self.sent, &self.good] {

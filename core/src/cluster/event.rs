@@ -15,9 +15,9 @@ pub enum Event {
     PeerLeft(Origin),
     /// The rules of a peer, or their rates or bursts, differ from those of this node.
     RulesDiffer(Origin),
-    /// Reports of a peer are missing and can no longer be repaired. The number is how many.
+    /// Reports of a peer are missing and can no longer be repaired. The number counts the reports.
     Lost(Origin, u64),
-    /// This node started with the buckets of a peer. The number is how many.
+    /// This node started with the buckets of a peer. The number counts the buckets.
     WarmStart(Origin, u64),
 }
 

@@ -71,7 +71,7 @@ impl TableConfig {
     }
 
     /// Creates a table that is shared with every process of this user that uses the same name. The
-    /// name has 1 to 100 letters, digits, `_`, `-` and `.`, and does not begin with a point.
+    /// name has 1 to 100 letters, digits, `_`, `-` and `.`, and does not begin with a dot.
     pub fn named(name: impl Into<String>) -> TableConfig {
         TableConfig { kind: TableKind::Named(name.into()), ..TableConfig::private() }
     }
@@ -93,8 +93,8 @@ impl TableConfig {
         let option = |flag, value: &Option<String>| {
             value.as_ref().map_or(String::new(), |value| format!(" --{flag} {value}"))
         };
-        let place = option("group", &self.group) + &option("dir", &self.dir);
-        format!("dthrottle table remove {name}{place}")
+        let options = option("group", &self.group) + &option("dir", &self.dir);
+        format!("dthrottle table remove {name}{options}")
     }
 
     /// Sets the number of tags that the table has room for, 1 to 2^36. The default is 2^20.
@@ -174,8 +174,8 @@ impl TableConfig {
             let field = format!("table.{}", names.spell("default_name"));
             return Err(Error::config(field, message));
         }
-        let fault = |message| Error::config("table.size", message);
-        let size = self.size.clone().unwrap_or(Ok(Size::DEFAULT)).map_err(fault)?;
+        let error = |message| Error::config("table.size", message);
+        let size = self.size.clone().unwrap_or(Ok(Size::DEFAULT)).map_err(error)?;
         match size {
             Size::Tags(1..=MAX_TAGS) => Ok(()),
             Size::Tags(tags) => Err(format!(
@@ -189,7 +189,7 @@ impl TableConfig {
                 )),
             },
         }
-        .map_err(fault)
+        .map_err(error)
     }
 
     /// Returns the geometry of the table. The size must have been checked.
@@ -225,11 +225,11 @@ impl Size {
 
     /// Parses a number of tags, or bytes such as `"64 MB"`.
     pub(crate) fn parse(text: &str) -> Result<Size, String> {
-        let fault = || format!("must be {}, got {}", Size::EXPECTED, quoted(text));
+        let error = || format!("must be {}, got {}", Size::EXPECTED, quoted(text));
         let text = text.trim();
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(end);
-        let number: u64 = number.parse().map_err(|_| fault())?;
+        let number: u64 = number.parse().map_err(|_| error())?;
         let factor = match unit.trim().to_ascii_lowercase().as_str() {
             "" | "tags" => return Ok(Size::Tags(number)),
             "b" | "bytes" => 1,
@@ -239,9 +239,9 @@ impl Size {
             "mib" => 1 << 20,
             "g" | "gb" => 1_000_000_000,
             "gib" => 1 << 30,
-            _ => return Err(fault()),
+            _ => return Err(error()),
         };
-        number.checked_mul(factor).map(Size::Bytes).ok_or_else(fault)
+        number.checked_mul(factor).map(Size::Bytes).ok_or_else(error)
     }
 
     /// Converts a number of tags.
@@ -261,7 +261,7 @@ pub(crate) fn check_table_name(name: &str) -> Result<(), String> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
         Err(format!("must have 1 to {MAX_NAME_BYTES} bytes, got {}", name.len()))
     } else if !name.chars().all(plain) || name.starts_with('.') {
-        let rule = "must have only letters, digits, _, - and ., and not begin with a point";
+        let rule = "must have only letters, digits, _, - and ., and must not begin with a dot";
         Err(format!("{rule}, got {}", quoted(name)))
     } else {
         Ok(())

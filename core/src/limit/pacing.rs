@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn every_node_gets_about_as_many_turns() {
+    fn every_node_gets_about_the_same_number_of_turns() {
         let pacing = Pacing::new();
         let tag = 0x5555_6666_7777_8888;
         let mut first = [0; 4];

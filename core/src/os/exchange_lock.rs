@@ -15,8 +15,8 @@ impl Lock {
     /// Takes the lock of a table. Returns `None` if another process holds it.
     pub(crate) fn try_new(table: &RuleUsers) -> io::Result<Option<Lock>> {
         // The table belongs to this process only.
-        let RuleUsers::Locked(place) = table else { return Ok(Some(Lock(None))) };
-        let guarded = fork::guard(|| place.open_again())?;
+        let RuleUsers::Locked(lock_file) = table else { return Ok(Some(Lock(None))) };
+        let guarded = fork::guard(|| lock_file.open_again())?;
         let Some(file) = guarded.get() else { return Ok(None) };
         let is_free = try_change(file, libc::F_WRLCK, EXCHANGE, 1)?;
         Ok(is_free.then_some(Lock(Some(guarded))))

@@ -40,7 +40,7 @@ pub(crate) fn generation() -> u32 {
 pub(crate) struct Guarded<F: AsFd> {
     /// `Some` until the value is dropped.
     inner: Option<F>,
-    place: usize,
+    index: usize,
     generation: u32,
 }
 
@@ -69,11 +69,11 @@ impl<F: AsFd> Guarded<F> {
     fn new(inner: F) -> io::Result<Guarded<F>> {
         let fd = inner.as_fd().as_raw_fd();
         let generation = generation();
-        let take = |place: &AtomicI32| {
-            place.compare_exchange(FREE, fd, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        let take = |entry: &AtomicI32| {
+            entry.compare_exchange(FREE, fd, Ordering::SeqCst, Ordering::Relaxed).is_ok()
         };
         match GUARDED.iter().position(take) {
-            Some(place) => Ok(Guarded { inner: Some(inner), place, generation }),
+            Some(index) => Ok(Guarded { inner: Some(inner), index, generation }),
             None => Err(io::Error::other(format!(
                 "more than {MAX_GUARDED} descriptors of exchanged tables are open"
             ))),
@@ -90,7 +90,7 @@ impl<F: AsFd> Drop for Guarded<F> {
     fn drop(&mut self) {
         if self.get().is_some() {
             // Remove the descriptor first, because its number may be reused once it is closed.
-            GUARDED[self.place].store(FREE, Ordering::SeqCst);
+            GUARDED[self.index].store(FREE, Ordering::SeqCst);
         } else {
             // `after_in_child` has closed the descriptor, so its number may belong to another file.
             mem::forget(self.inner.take());
@@ -100,8 +100,8 @@ impl<F: AsFd> Drop for Guarded<F> {
 
 /// Makes children close a descriptor that is not used yet. If `GUARDED` is full, they inherit it.
 pub(crate) fn register(fd: RawFd) {
-    let take = |place: &AtomicI32| {
-        place.compare_exchange(FREE, fd, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    let take = |entry: &AtomicI32| {
+        entry.compare_exchange(FREE, fd, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     };
     if watch().is_ok() {
         let _ = GUARDED.iter().position(take);
@@ -110,8 +110,8 @@ pub(crate) fn register(fd: RawFd) {
 
 /// Undoes `register`. Call it right before the descriptor is closed.
 pub(crate) fn unregister(fd: RawFd) {
-    for place in &GUARDED {
-        if place.compare_exchange(fd, FREE, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+    for entry in &GUARDED {
+        if entry.compare_exchange(fd, FREE, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
             return;
         }
     }
@@ -146,8 +146,8 @@ extern "C" fn after_in_child() {
     // No other thread is left in the child that could end its fork.
     ENDED.store(BEGUN.load(Ordering::SeqCst), Ordering::SeqCst);
     GENERATION.fetch_add(1, Ordering::SeqCst);
-    for place in &GUARDED {
-        let fd = place.swap(FREE, Ordering::SeqCst);
+    for entry in &GUARDED {
+        let fd = entry.swap(FREE, Ordering::SeqCst);
         if fd != FREE {
             // SAFETY: the descriptor is open, because it is removed from `GUARDED` before it is
             // closed. It is not used in this process, because its owner compares the generation

@@ -16,8 +16,8 @@ pub(crate) enum RuleLock {}
 pub(crate) enum RuleListLock {}
 
 impl RuleLock {
-    pub(crate) fn new(place: &LockFile) -> io::Result<RuleLock> {
-        match *place {}
+    pub(crate) fn new(lock_file: &LockFile) -> io::Result<RuleLock> {
+        match *lock_file {}
     }
 
     pub(crate) fn add(&self, _: u16) -> io::Result<bool> {
@@ -30,8 +30,8 @@ impl RuleLock {
 }
 
 impl RuleListLock {
-    pub(crate) fn new(place: &LockFile) -> io::Result<Option<RuleListLock>> {
-        match *place {}
+    pub(crate) fn new(lock_file: &LockFile) -> io::Result<Option<RuleListLock>> {
+        match *lock_file {}
     }
 
     pub(crate) fn exclude(&self, _: u16) -> bool {

@@ -34,8 +34,8 @@ pub(crate) struct RuleLock {
 }
 
 impl RuleLock {
-    pub(crate) fn new(place: &LockFile) -> io::Result<RuleLock> {
-        let file = CheckedFile::new(place.open_again()?)?;
+    pub(crate) fn new(lock_file: &LockFile) -> io::Result<RuleLock> {
+        let file = CheckedFile::new(lock_file.open_again()?)?;
         Ok(RuleLock { file: Some(file), pin: None })
     }
 
@@ -80,8 +80,8 @@ pub(crate) struct RuleListLock(Guarded<File>);
 
 impl RuleListLock {
     /// Waits for other processes. Returns `None` if another process does not release the lock.
-    pub(crate) fn new(place: &LockFile) -> io::Result<Option<RuleListLock>> {
-        let lock = RuleListLock(fork::guard(|| place.open_again())?);
+    pub(crate) fn new(lock_file: &LockFile) -> io::Result<Option<RuleListLock>> {
+        let lock = RuleListLock(fork::guard(|| lock_file.open_again())?);
         for _ in 0..TRIES {
             if lock.try_change(libc::F_WRLCK, RULE_LIST, 1)? {
                 return Ok(Some(lock));
@@ -107,7 +107,8 @@ impl RuleListLock {
         first: libc::off_t,
         count: libc::off_t,
     ) -> io::Result<bool> {
-        let file = self.0.get().ok_or_else(|| io::Error::other("belongs to a parent"))?;
+        let file =
+            self.0.get().ok_or_else(|| io::Error::other("the lock belongs to a parent process"))?;
         try_change(file, kind, first, count)
     }
 }

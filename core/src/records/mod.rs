@@ -155,7 +155,7 @@ macro_rules! define {
             }),*];
             /// The number of fields in the first version of the C struct.
             #[doc(hidden)]
-            pub const FIRST: usize = $first;
+            pub const FIRST_VERSION_FIELDS: usize = $first;
             /// The lines of the doc comment of the record.
             #[doc(hidden)]
             pub const ABOUT: &'static [&'static str] = &[$($about),+];
@@ -173,7 +173,7 @@ macro_rules! define {
         #[cfg(feature = "serde")]
         impl serde::Serialize for $record {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                $crate::records::Shown(Self::FIELDS, &self.values()).serialize(serializer)
+                $crate::records::SerializedRecord(Self::FIELDS, &self.values()).serialize(serializer)
             }
         }
     };
@@ -184,10 +184,10 @@ pub(crate) use {define, empty, rust_type};
 /// A record as serde serializes it: fields and values.
 #[cfg(feature = "serde")]
 #[derive(Debug)]
-pub struct Shown<'a>(pub &'static [Field], pub &'a [Value<'a>]);
+pub struct SerializedRecord<'a>(pub &'static [Field], pub &'a [Value<'a>]);
 
 #[cfg(feature = "serde")]
-impl serde::Serialize for Shown<'_> {
+impl serde::Serialize for SerializedRecord<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(Field::json).zip(self.1))
     }

@@ -136,11 +136,11 @@ impl Table {
 
     /// The stored events with greater numbers than this one, in order.
     pub(crate) fn events_since(&self, number: u64) -> Vec<RawEvent> {
-        let places = self.region.header().exchange.events.iter().enumerate();
-        let is_later = |(place, event): &(usize, RawEvent)| {
-            event.number > number && event.number as usize % EVENTS == *place
+        let indexed = self.region.header().exchange.events.iter().enumerate();
+        let is_later = |(index, event): &(usize, RawEvent)| {
+            event.number > number && event.number as usize % EVENTS == *index
         };
-        let events = places.filter_map(|(place, event)| Some((place, event.read()?)));
+        let events = indexed.filter_map(|(index, event)| Some((index, event.read()?)));
         let mut events: Vec<RawEvent> = events.filter(is_later).map(|(_, event)| event).collect();
         events.sort_unstable_by_key(|event| event.number);
         events

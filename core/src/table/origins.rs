@@ -51,7 +51,7 @@ impl Table {
     /// All peer slots in use, with their origins.
     pub(crate) fn peer_slots(&self) -> impl Iterator<Item = (usize, Origin)> {
         let peer_slots = self.region.peer_slots().iter().enumerate();
-        peer_slots.filter_map(|(place, peer_slot)| Some((place, peer_slot.origin()?)))
+        peer_slots.filter_map(|(index, peer_slot)| Some((index, peer_slot.origin()?)))
     }
 
     /// Finds or claims the slot of an origin. Returns `None` if all slots are in use.
@@ -144,7 +144,7 @@ impl SharedWindow {
             return false;
         }
         let words = range_words(window, base);
-        self.missing.iter().zip(words).all(|(place, word)| place.load(Ordering::Relaxed) == word)
+        self.missing.iter().zip(words).all(|(stored, word)| stored.load(Ordering::Relaxed) == word)
     }
 
     fn write(&self, window: &Window) {

@@ -51,9 +51,9 @@ impl Table {
         }
         from.exchange.copy_node_to(&to.exchange);
         for (peer_slot, origin) in old.peer_slots() {
-            if let Some(place) = self.claim_peer_slot(origin) {
-                self.set_window(place, &old.window(peer_slot));
-                self.set_peer_status(place, &old.peer_status(peer_slot));
+            if let Some(own_slot) = self.claim_peer_slot(origin) {
+                self.set_window(own_slot, &old.window(peer_slot));
+                self.set_peer_status(own_slot, &old.peer_status(peer_slot));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! One middleware, or one limit of a route, which decides about requests.
 //!
-//! Nothing here waits. When an error occurs, the request passes.
+//! No function of this module blocks. When an error occurs, the request passes.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -187,7 +187,7 @@ impl Middleware {
         self.warnings.has_pending()
     }
 
-    /// Counts an error of the adapter or the application, such as of the function `tag`.
+    /// Counts an error of the adapter or the application, such as an exception in the function `tag`.
     pub fn count_failure(&self) {
         self.counters.failed.add_one();
     }

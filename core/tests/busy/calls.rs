@@ -88,7 +88,7 @@ fn a_pause_is_limited_to_max_pause() {
 }
 
 #[test]
-fn busy_responses_without_requests_cut_to_the_floor_and_no_further() {
+fn the_limit_never_falls_below_the_floor() {
     for floor in [1.0, 50.0] {
         let busy = throttle(BusyConfig::new().floor(floor));
         for i in 0..597 {
@@ -126,8 +126,8 @@ fn limits_recover_after_time_went_back() {
         busy.on_ok("a", at(5.0));
         let turn = busy.turn("a", at(10.0));
         assert!(turn.wait <= at(10.0), "{turn:?}: the pause was set with another clock");
-        let held = (10..70).find(|second| passed(&busy, "a", f64::from(*second), 100) == 100);
-        assert!(held.is_some(), "{busy:?}: the limit recovers after time went back");
+        let recovered = (10..70).find(|second| passed(&busy, "a", f64::from(*second), 100) == 100);
+        assert!(recovered.is_some(), "{busy:?}: the limit recovers after time went back");
         // Time goes forward and back.
         for i in 0..1000_u32 {
             let time = at(f64::from(i * 7919 % 1000));

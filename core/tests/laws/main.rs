@@ -88,7 +88,7 @@ fn is_exact(limit: &Limit) -> bool {
     *rate.numer() <= 4.into() && fits
 }
 
-/// In any window of time, never more than the burst plus the rate times the window is admitted.
+/// In any window of time, a bucket admits at most the burst plus the rate times the window.
 fn law_window(bucket: &mut dyn Bucket, limit: &Limit, calls: &[Call]) -> Result<(), String> {
     let admitted: Vec<Call> =
         calls.iter().copied().filter(|call| bucket.check(call.now, call.cost)).collect();
@@ -143,7 +143,7 @@ fn law_full(bucket: &mut dyn Bucket, limit: &Limit, calls: &[Call]) -> Result<()
     Ok(())
 }
 
-/// Debits are charged completely: a bucket in debt admits again when the debt is paid, not before.
+/// Charges count in full: a bucket in debt admits again when the debt is paid, not before.
 fn law_debt(bucket: &mut dyn Bucket, limit: &Limit, charges: &[u64]) -> Result<(), String> {
     let owed: u64 = charges.iter().sum();
     for cost in charges {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dthrottle::records::Shown;
+use dthrottle::records::SerializedRecord;
 use dthrottle::web::{HeaderFormat, Headers};
 use dthrottle::{CheckOptions, Decision, Domain, Error, ErrorKind, Result, Throttle};
 use hyper::StatusCode;
@@ -78,7 +78,7 @@ fn fields(decision: &Decision, domain: &Domain) -> HeaderMap {
 }
 
 fn shown(decision: &Decision, domain: &Domain) -> Value {
-    json!(Shown(Decision::FIELDS, &domain.values(decision)))
+    json!(SerializedRecord(Decision::FIELDS, &domain.values(decision)))
 }
 
 /// The decoded value of a parameter.
@@ -92,7 +92,7 @@ fn decode(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while let Some(byte) = bytes.get(at) {
-        let digit = |place: usize| char::from(*bytes.get(place)?).to_digit(16);
+        let digit = |index: usize| char::from(*bytes.get(index)?).to_digit(16);
         let (decoded, length) = match (byte, digit(at + 1), digit(at + 2)) {
             (b'%', Some(high), Some(low)) => ((high * 16 + low) as u8, 3),
             (b'+', ..) => (b' ', 1),

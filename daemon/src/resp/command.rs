@@ -86,8 +86,8 @@ fn decide(
     daemon: &Daemon,
     added: &mut usize,
 ) -> Result<[i64; 5], String> {
-    let number = |place: usize, name: &str, least: u64| {
-        let text = numbers[place];
+    let number = |index: usize, name: &str, least: u64| {
+        let text = numbers[index];
         let number = str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok());
         number.filter(|number| (least..=i64::MAX as u64).contains(number)).ok_or_else(|| {
             let text = String::from_utf8_lossy(text);

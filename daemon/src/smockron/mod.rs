@@ -206,8 +206,8 @@ fn subscribe(frames: &[Vec<u8>], subscriber: &mut Subscriber) {
             subscriber.topics.push(topic.to_vec());
         }
         Some((0, topic)) => {
-            if let Some(place) = subscriber.topics.iter().position(|known| known == topic) {
-                subscriber.topics.swap_remove(place);
+            if let Some(index) = subscriber.topics.iter().position(|known| known == topic) {
+                subscriber.topics.swap_remove(index);
             }
         }
         _ => {}

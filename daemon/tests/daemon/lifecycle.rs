@@ -152,7 +152,7 @@ fn buckets_survive_kills_and_restarts_under_load() {
                             .and_then(|()| stream.read_exact(&mut out))
                             .is_ok()
                     });
-                    let place = match (answered, &out) {
+                    let index = match (answered, &out) {
                         (true, b"OK\n") => 0,
                         (true, b"NO\n") => 1,
                         (true, other) => panic!("{other:?}"),
@@ -162,13 +162,13 @@ fn buckets_survive_kills_and_restarts_under_load() {
                             2
                         }
                     };
-                    counts[place].fetch_add(1, Ordering::Relaxed);
+                    counts[index].fetch_add(1, Ordering::Relaxed);
                     thread::sleep(Duration::from_millis(1));
                 }
             })
         })
         .collect();
-    let count = |place: usize| counts[place].load(Ordering::Relaxed);
+    let count = |index: usize| counts[index].load(Ordering::Relaxed);
     let until = |what: &str, holds: &dyn Fn() -> bool| {
         let start = Instant::now();
         while !holds() {
@@ -433,7 +433,7 @@ fn two_daemons_form_a_cluster_until_one_leaves() {
     first.wait_until("the daemons know each other", |daemon| {
         daemon.query("peers").contains("\"state\":\"up\"")
     });
-    let reports_come = |tag: String| {
+    let reports_arrive = |tag: String| {
         is_reported(&second, &first, &tag, 4, "remaining=6") && {
             second.signal("HUP");
             second.wait_for("reloaded the rules");
@@ -442,7 +442,7 @@ fn two_daemons_form_a_cluster_until_one_leaves() {
     };
     // Tries several tags, because nodes ignore reports right after their start and forgive late ones.
     let mut tags = (0..TIMEOUT.as_secs()).map(|count| format!("c{count}"));
-    assert!(tags.any(reports_come), "no report arrived, or none after a reload");
+    assert!(tags.any(reports_arrive), "no report arrived, or none after a reload");
     second.signal("TERM");
     assert!(second.wait_for_exit());
     first.wait_until("the second daemon has left", |daemon| {

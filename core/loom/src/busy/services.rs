@@ -200,7 +200,7 @@ fn two_services_take_one_record(mutation: Mutation) {
 }
 
 #[test]
-fn two_services_that_take_one_record_both_get_one() {
+fn two_services_that_race_for_one_record_both_get_a_record() {
     two_services_take_one_record(Mutation::None);
 }
 
@@ -307,7 +307,7 @@ fn a_service_that_loses_its_record_wipes_no_cut_of_the_next_owner() {
 /// Two threads get busy responses of a service that was idle.
 #[test]
 fn a_reset_of_an_idle_record_wipes_no_cut_of_another_reset() {
-    fn come_back(model: &Model) {
+    fn cut_after_idle(model: &Model) {
         let record = model.take(A);
         record.touch(NOW, || record.is_unused(NOW));
         model.cut_at(record, A);
@@ -316,7 +316,9 @@ fn a_reset_of_an_idle_record_wipes_no_cut_of_another_reset() {
         model.take(A).state.swap(7, Ordering::Relaxed);
         model.set[0].used_ns.store(0, Ordering::Relaxed);
     };
-    explore(Mutation::None, prepare, &[come_back, come_back], |model| model.assert_cut_kept(A));
+    explore(Mutation::None, prepare, &[cut_after_idle, cut_after_idle], |model| {
+        model.assert_cut_kept(A)
+    });
 }
 
 /// The thread that gets a busy response found the record long ago.
@@ -385,7 +387,7 @@ fn a_remote_report_of_a_new_service_is_kept_for_it() {
 /// A thread that claims the record of another service dies before each of its changes in turn. The
 /// next thread gets a clean record.
 #[test]
-fn a_thread_that_dies_leaves_a_record_that_works() {
+fn a_thread_that_dies_leaves_a_usable_record() {
     fn die(model: &Model) {
         // More than the number of changes.
         for swaps in 0..12 {

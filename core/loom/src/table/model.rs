@@ -52,8 +52,8 @@ impl Charge {
     }
 }
 
-/// What was charged to and evicted from each tag. Not loom's atomics, because the protocol does not
-/// use them.
+/// The ticks that were charged to and evicted from each tag. Not loom's atomics, because the
+/// protocol does not use them.
 #[derive(Default)]
 struct Sums {
     charged: atomic::AtomicU64,

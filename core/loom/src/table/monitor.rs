@@ -1,5 +1,5 @@
-//! Sees every change when it is made, which no thread of a model can, and asserts that no tag ever
-//! has two buckets. It also kills threads.
+//! Observes every change at the moment it is made, which the threads of a model cannot do, and
+//! asserts that no tag ever has two buckets. It also kills threads.
 
 use std::cell::RefCell;
 use std::panic;

@@ -164,7 +164,7 @@ fn a_write_to_a_reassigned_record_is_undone_without_other_changes() {
     assert_eq!(words(), (0, 0));
     set[0].step(late, |writer| write(writer, 5, 6));
     assert_eq!(words(), (0, 0));
-    // Other words stay, and so does what the owner writes meanwhile.
+    // Words that were not written stay. So do the values that the owner writes meanwhile.
     set[0].step(late, |writer| {
         set[0].step(own, |writer| write(writer, 7, 9));
         assert!(!writer.change(|_| None));

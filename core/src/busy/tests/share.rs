@@ -28,7 +28,7 @@ fn the_age_of_a_payload_shortens_its_pauses() {
 }
 
 #[test]
-fn a_payload_holds_as_many_services_as_fit_and_the_next_one_the_others() {
+fn services_that_do_not_fit_into_a_payload_are_in_the_next_one() {
     let (_, [one, other]) = nodes();
     let names: Vec<String> = (0..200).map(|i| format!("service {i}")).collect();
     names.iter().for_each(|name| one.on_busy(name, one.now(), Some(Duration::from_secs(60))));
@@ -40,9 +40,9 @@ fn a_payload_holds_as_many_services_as_fit_and_the_next_one_the_others() {
         assert!(to.apply(0, &bytes));
     }
     assert_eq!(payloads, 4);
-    let held = names.iter().filter(|name| !other.should_send(name, other.now())).count();
+    let reported = names.iter().filter(|name| !other.should_send(name, other.now())).count();
     // A few may have found no record.
-    assert!(held > 190, "{held} of 200");
+    assert!(reported > 190, "{reported} of 200");
 }
 
 #[test]

@@ -441,7 +441,7 @@ fn a_rule_returns_its_rate_burst_and_fill_time() {
 }
 
 #[test]
-fn only_a_table_for_an_exchange_recovers_fingerprints() {
+fn only_a_clustered_table_stores_full_fingerprints() {
     let build = |table| {
         let builder = Throttle::builder().rule(Rule::per_second(1)).table(table);
         builder.clock(ManualClock::new()).build().unwrap()

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::limit::rate::quoted;
 
 const MAX_PACKET_KEYS: usize = 4;
-/// The most nodes of a cluster.
+/// The most peers in the configuration.
 pub(super) const MAX_PEERS: usize = 1000;
 /// IFNAMSIZ of Linux, without the NUL.
 const MAX_INTERFACE_BYTES: usize = 15;
@@ -78,7 +78,7 @@ impl ClusterConfig {
 
     fn check_addresses(&self, names: Names) -> Result<(), ClusterFieldError> {
         let listen = self.listen_address();
-        self.check_beyond("listen", listen, listen.ip().is_loopback(), names)?;
+        self.check_loopback("listen", listen, listen.ip().is_loopback(), names)?;
         if address::is_unassignable(listen.ip()) && !listen.ip().is_unspecified() {
             let message = format!("must be an address of this node, got {listen}");
             return Err(ClusterFieldError::at("listen")(message));
@@ -88,7 +88,7 @@ impl ClusterConfig {
                 let message = format!("must be an address of this node, got {address}");
                 return Err(ClusterFieldError::at("advertise")(message));
             }
-            self.check_beyond("advertise", address, address.ip().is_loopback(), names)?;
+            self.check_loopback("advertise", address, address.ip().is_loopback(), names)?;
         }
         if self.peers.len() > MAX_PEERS {
             let message = format!(
@@ -98,7 +98,7 @@ impl ClusterConfig {
         }
         for (i, peer) in self.peers.iter().enumerate() {
             let key = format!("peers[{i}]");
-            self.check_beyond(&key, quoted(&peer.host), peer.is_loopback(), names)?;
+            self.check_loopback(&key, quoted(&peer.host), peer.is_loopback(), names)?;
             let Some(ip) = peer.ip() else { continue };
             let message = match address::is_unassignable(ip) {
                 true => Some(format!("must be the address of one node, got {ip}")),
@@ -110,7 +110,7 @@ impl ClusterConfig {
     }
 
     /// Without a secret, only loopback addresses are allowed, unless `without_secret` is set.
-    fn check_beyond(
+    fn check_loopback(
         &self,
         key: &str,
         address: impl Display,
@@ -148,7 +148,7 @@ impl ClusterConfig {
         {
             message
         } else {
-            self.check_beyond("multicast", group, false, names)?;
+            self.check_loopback("multicast", group, false, names)?;
             self.check_interface(group.ip())?;
             return match self.peers.is_empty() {
                 true => Ok(()),

@@ -15,9 +15,9 @@ fn garbage(geometry: Geometry, seed: u64) -> Heap {
     for i in 0..geometry.bytes() / size_of::<u64>() {
         let word = any_word(&mut numbers);
         // SAFETY: inside the memory, which nothing else uses yet.
-        let place = unsafe { words.add(i) };
+        let pointer = unsafe { words.add(i) };
         // SAFETY: as above, and aligned to more than a word.
-        unsafe { place.write(word) };
+        unsafe { pointer.write(word) };
     }
     heap
 }
