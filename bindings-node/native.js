@@ -1,4 +1,4 @@
-// Loads the addon for this platform, as the native part that `surface.d.ts` describes.
+// Loads the addon for this platform. `surface.d.ts` describes its functions.
 'use strict';
 
 const { existsSync } = require('node:fs');
@@ -26,8 +26,8 @@ const { join } = require('node:path');
  */
 
 /**
- * The layout of the buffer, by which the hot calls get all arguments but most tags, and return decisions.
- * The first place holds two integers, an id and flags. `src/hot.rs` has the same layout and flags.
+ * The layout of the buffer. The hot calls read all arguments except most tags from it, and write decisions to it.
+ * The first 8 bytes are two integers, an id and flags. `src/hot.rs` has the same layout and flags.
  */
 const COST = 1;
 const MAX_DELAY_MS = 2;

@@ -872,7 +872,7 @@ int32_t dthrottle_refund(const dthrottle_domain_t *domain,
 int32_t dthrottle_reset(const dthrottle_domain_t *domain, const void *tag, size_t tag_len);
 
 /**
- * Charges cost units that were used elsewhere age_ns ago, without a check. Peers are not told. The
+ * Charges cost units that were used elsewhere age_ns ago, without a check. Peers get no report. The
  * balance of a bucket may become negative.
  */
 int32_t dthrottle_charge_local(const dthrottle_domain_t *domain,

@@ -27,7 +27,7 @@ pub(crate) struct Script {
     /// The bytes that end an answer, and how often an answer has them.
     end: &'static [u8],
     ends: usize,
-    /// What every answer must be, if all are equal.
+    /// The expected answer, if all answers must be equal.
     good: Option<&'static [u8]>,
 }
 

@@ -175,7 +175,7 @@ pub unsafe extern "C" fn dthrottle_reset(
     })
 }
 
-/// Charges cost units that were used elsewhere age_ns ago, without a check. Peers are not told. The
+/// Charges cost units that were used elsewhere age_ns ago, without a check. Peers get no report. The
 /// balance of a bucket may become negative.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_charge_local(

@@ -194,7 +194,7 @@ impl Caller {
         Ok(size)
     }
 
-    /// Returns the place of a new handle, which is NULL until `OutHandle::set`.
+    /// Returns the caller's pointer for a new handle, which is NULL until `OutHandle::set`.
     pub(crate) fn out_handle<T>(&self, to: *mut *mut T) -> Result<OutHandle<'_, T>> {
         let out = OutHandle { to, caller: PhantomData };
         self.store(to, ptr::null_mut())?;
@@ -247,7 +247,7 @@ impl Caller {
     }
 }
 
-/// The place of a new handle in the memory of the caller.
+/// The caller's pointer that receives a new handle.
 pub(crate) struct OutHandle<'c, T> {
     to: *mut *mut T,
     caller: PhantomData<&'c Caller>,
@@ -257,7 +257,7 @@ impl<T> OutHandle<'_, T> {
     /// Makes a handle and writes it to the memory of the caller. `Caller::take_handle` releases it.
     pub(crate) fn set(self, value: T) {
         let handle = owned(value);
-        // SAFETY: `Caller::out_handle` already wrote to this place.
+        // SAFETY: `Caller::out_handle` already wrote to this pointer.
         unsafe { self.to.write_unaligned(handle) };
     }
 }

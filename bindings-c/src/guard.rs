@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_becomes_its_number_zero_or_null() {
+    fn an_error_becomes_a_status_zero_or_null() {
         assert_eq!(run_export(fails::<()>), DTHROTTLE_ERR_COST);
         assert_eq!(run_export(fails::<bool>), DTHROTTLE_ERR_COST);
         assert_eq!(run_export(fails::<i32>), DTHROTTLE_ERR_COST);

@@ -10,8 +10,8 @@ use crate::ffi::bad;
 /// A decision, and the name of the rule to which its indexes refer.
 pub(crate) type Answer = (Decision, String);
 
-/// Appends the line for a tag: the tag itself, or the longer form if the daemon would take the tag
-/// for something else.
+/// Appends the line for a tag: the tag itself, or a query if the daemon would not read the line as
+/// this tag.
 pub(crate) fn write_line(tag: &[u8], out: &mut Vec<u8>) -> Result<()> {
     check_no_newline(tag)?;
     // The daemon detects TLS by its first bytes, and HTTP by a request line that ends with CR.
@@ -23,7 +23,7 @@ pub(crate) fn write_line(tag: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Returns a line of the longer form.
+/// Returns the line of a query.
 pub(crate) fn query(
     verb: &str,
     domain: Option<&str>,

@@ -295,10 +295,10 @@ static void a_client_fails_open_until_the_daemon_restarts(void)
 /* A listener that accepts connections and sends given answers. */
 static int listen_at(const char *path)
 {
-    struct sockaddr_un place = {.sun_family = AF_UNIX};
+    struct sockaddr_un socket_address = {.sun_family = AF_UNIX};
     int listener = socket(AF_UNIX, SOCK_STREAM, 0);
-    strcpy(place.sun_path, path);
-    MUST(listener >= 0 && bind(listener, (struct sockaddr *)&place, sizeof place) == 0);
+    strcpy(socket_address.sun_path, path);
+    MUST(listener >= 0 && bind(listener, (struct sockaddr *)&socket_address, sizeof socket_address) == 0);
     MUST(listen(listener, 10) == 0);
     return listener;
 }

@@ -56,7 +56,7 @@ for (const name of ['express', 'express4', 'connect']) {
       }
     });
 
-    it('a response that began is left to the option handler', async () => {
+    it('the option handler ends a response that has begun', async () => {
       const handler = (/** @type {Any} */ _request, /** @type {Any} */ response) => response.end('sorry');
       const { app, counts } = made(name, (_request, response, next) => {
         response.writeHead(200).flushHeaders();
@@ -76,7 +76,7 @@ for (const name of ['express', 'express4', 'connect']) {
       });
     });
 
-    it('a response that began during an asynchronous call is left to its author', async () => {
+    it('a response that began during an asynchronous call is not changed', async () => {
       let began = Promise.resolve();
       const { app, counts } = made(name, (request, response, next) => {
         if (request.url === '/slow') {

@@ -107,7 +107,7 @@ function busyError(error) {
 
 for (const [name, make] of Object.entries(makers)) {
   describe(name, () => {
-    it('requests are held back after a busy response', async () => {
+    it('requests are refused after a busy response', async () => {
       const throttle = new BusyThrottle();
       const get = make({ throttle });
       assert.equal(await get(url), 200);
@@ -134,7 +134,7 @@ for (const [name, make] of Object.entries(makers)) {
       assert(waited > 900 && waited < 5000, `${waited}`);
     });
 
-    it('statuses and service change what is busy and which service is meant', async () => {
+    it('the options statuses and service define busy responses and the name of the service', async () => {
       const throttle = new BusyThrottle();
       const get = make({ throttle, statuses: [500], service: () => 'all' });
       answers = [
@@ -279,8 +279,8 @@ describe('all adapters', () => {
     }
     const dispatcher = new undici.Agent().compose(busyInterceptor({ throttle }));
     const body = parts();
-    const asked = /** @type {any} */ ({ dispatcher, method: 'POST', body });
-    await assert.rejects(undici.request(url, asked), ServiceBusyError);
+    const requestOptions = /** @type {any} */ ({ dispatcher, method: 'POST', body });
+    await assert.rejects(undici.request(url, requestOptions), ServiceBusyError);
     const init = /** @type {any} */ ({ method: 'POST', body, duplex: 'half' });
     await assert.rejects(busyFetch({ throttle })(url, init), ServiceBusyError);
     assert.equal(read, 0);

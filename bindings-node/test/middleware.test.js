@@ -187,8 +187,8 @@ for (const kind of kinds) {
     it('an invalid cost counts as 1', async () => {
       const costs = [Infinity, 2 ** 53, 1.5, -1, NaN, '2', undefined];
       const throttle = once(costs.length);
-      let asked = 0;
-      await warnings(() => using([throttle, { cost: () => costs[(asked += 1) - 1] }], async (web) => {
+      let callCount = 0;
+      await warnings(() => using([throttle, { cost: () => costs[(callCount += 1) - 1] }], async (web) => {
         assert.deepEqual(await web.statuses(costs.length), costs.map(() => 200));
         assert.deepEqual([web.counts.failed, throttle.peek(HERE).remaining], [costs.length, 0]);
       }));
@@ -262,15 +262,15 @@ for (const kind of kinds) {
     });
 
     it('a request whose connection is already closed is counted', async () => {
-      let asked = 0;
+      let callCount = 0;
       const skip = async (/** @type {Any} */ request) => {
-        asked += 1;
+        callCount += 1;
         const { socket } = request.raw ?? request.env?.incoming ?? (request.req?.socket ? request.req : request);
         await until(() => socket.destroyed);
         return false;
       };
       await using([once(), { skip }], async (web) => {
-        for (let i = 0; i < 4; i += 1) await leave(web.port, 1, () => asked > i);
+        for (let i = 0; i < 4; i += 1) await leave(web.port, 1, () => callCount > i);
         await until(() => web.counts.refused === 3);
         assert.deepEqual([web.counts.passed, web.counts.untagged], [1, 0]);
       });
@@ -304,12 +304,12 @@ for (const kind of kinds) {
         await until(() => other.peek(HERE).remaining === 9);
       });
       const third = once(10);
-      let asked = 0;
-      const requestWasSuccessful = () => (asked += 1) > 1;
+      let callCount = 0;
+      const requestWasSuccessful = () => (callCount += 1) > 1;
       await using([third, { skipSuccessfulRequests: true, requestWasSuccessful }], async (web) => {
         await web.get('/');
         await web.get('/');
-        await until(() => asked === 2);
+        await until(() => callCount === 2);
         assert.equal(third.peek(HERE).remaining, 9);
       });
     });
@@ -388,16 +388,16 @@ for (const kind of kinds) {
 
     it('a request is refunded if its client left before the delay', async () => {
       const throttle = once();
-      let asked = 0;
+      let callCount = 0;
       const tag = async (/** @type {Any} */ request) => {
-        asked += 1;
+        callCount += 1;
         const { socket } = request.raw ?? request.env?.incoming ?? (request.req?.socket ? request.req : request);
-        if (asked > 1) await until(() => socket.destroyed);
+        if (callCount > 1) await until(() => socket.destroyed);
         return 't';
       };
       await using([throttle, { maxDelayMs: 3_600_000, tag }], async (web) => {
         await web.get();
-        await leave(web.port, 1, () => asked === 2);
+        await leave(web.port, 1, () => callCount === 2);
         await until(() => web.counts.gaveUp === 1);
         assert.deepEqual([web.counts.delayed, throttle.peek('t').balance, web.seen.length], [1, 0, 1]);
       });

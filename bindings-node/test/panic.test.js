@@ -52,7 +52,7 @@ describe('panics', () => {
     for (const name of ['panicNow', 'panicHot']) assert.equal(name in release, false);
   });
 
-  it('wrong arguments for the addon are errors and no crashes', () => {
+  it('wrong arguments for the addon throw errors and do not crash the process', () => {
     const words = ['t1', 'rate', 'sunlimited'];
     const handle = native.fromConfig(words, undefined);
     const clock = native.newClock();
@@ -70,32 +70,32 @@ describe('panics', () => {
      * @param {number} [maxDelayMs]
      * @param {number} [flags]
      */
-    const ask = (call, domain, tag, cost = 1, maxDelayMs = 0, flags = 0) => {
+    const callAddon = (call, domain, tag, cost = 1, maxDelayMs = 0, flags = 0) => {
       new Uint32Array(buffer).set([domain, flags]);
       numbers.set([cost, maxDelayMs], 1);
       return call(tag);
     };
-    assert.equal(ask(allow, id, 't'), undefined);
-    assert.equal(ask(allow, id, 't', 2), undefined);
-    assert.equal(ask(allow, id, 't', 1, NaN), undefined, 'allow must not read maxDelayMs');
+    assert.equal(callAddon(allow, id, 't'), undefined);
+    assert.equal(callAddon(allow, id, 't', 2), undefined);
+    assert.equal(callAddon(allow, id, 't', 1, NaN), undefined, 'allow must not read maxDelayMs');
     const misuses = [
       ...[undefined, 5, {}, clock, null, Symbol('t')].flatMap((tag) => [
-        () => ask(allow, id, tag),
-        () => ask(check, id, tag),
+        () => callAddon(allow, id, tag),
+        () => callAddon(check, id, tag),
       ]),
       () => allow(),
       () => check(),
-      () => ask(allow, 1e6, 't'),
-      () => ask(allow, -1, 't'),
-      () => ask(check, 2 ** 30 - 1, 't'),
-      () => ask(check, 2 ** 32 - 1, 't'),
+      () => callAddon(allow, 1e6, 't'),
+      () => callAddon(allow, -1, 't'),
+      () => callAddon(check, 2 ** 30 - 1, 't'),
+      () => callAddon(check, 2 ** 32 - 1, 't'),
       ...[NaN, -1, 0.5, Infinity, 1e300].flatMap((cost) => [
-        () => ask(allow, id, 't', cost),
-        () => ask(allow, id, 't', cost, 0, BYTES),
-        () => ask(check, id, 't', cost),
+        () => callAddon(allow, id, 't', cost),
+        () => callAddon(allow, id, 't', cost, 0, BYTES),
+        () => callAddon(check, id, 't', cost),
       ]),
-      () => ask(check, id, 't', 1, -1),
-      () => ask(check, id, 't', 1, NaN),
+      () => callAddon(check, id, 't', 1, -1),
+      () => callAddon(check, id, 't', 1, NaN),
       () => name(undefined),
       () => now(handle),
       () => fromConfig(['l1000000000']),

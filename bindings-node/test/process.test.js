@@ -31,7 +31,7 @@ async function startWorker(busy) {
 }
 
 /** @param {Worker} worker */
-async function ask(worker) {
+async function remainingIn(worker) {
   const answer = once(worker, 'message');
   worker.postMessage('check');
   return (await answer)[0];
@@ -51,13 +51,13 @@ describe('a process', () => {
     const throttle = new Throttle({ rate: '100/s', clock: new ManualClock() });
     const quiet = await startWorker(false);
     const busy = await startWorker(true);
-    assert.equal(await ask(quiet), 99);
+    assert.equal(await remainingIn(quiet), 99);
     assert.equal(throttle.check('t').remaining, 99);
     await busy.terminate();
-    assert.equal(await ask(quiet), 98);
+    assert.equal(await remainingIn(quiet), 98);
     assert.equal(throttle.check('t').remaining, 98);
     const late = await startWorker(false);
-    assert.equal(await ask(late), 99);
+    assert.equal(await remainingIn(late), 99);
     await Promise.all([quiet.terminate(), late.terminate()]);
     assert.equal(throttle.check('t').remaining, 97);
   });
@@ -101,7 +101,7 @@ describe('a process', () => {
           for (let tag = 0; tag < 100; tag += 1) throttle.domain('api').check('tag' + tag);
         }
       }
-      // Lets finalizers run, as any program does that waits.
+      // Finalizers run only between tasks of the event loop.
       const rest = () => new Promise((resolve) => setImmediate(() => { gc(); setImmediate(resolve); }));
       (async () => {
         churn(1000);

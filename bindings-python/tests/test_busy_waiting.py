@@ -86,9 +86,9 @@ def test_waiting_requests_do_not_poll_the_throttle() -> None:
         throttle.on_busy("api")
     asyncio.run(tasks(Caller(both[0], max_delay=60)))
     threads(Caller(both[1], max_delay=60))
-    asked = [throttle.stats() for throttle in both]
-    assert [stats.sent for stats in asked] == [WAITING, WAITING // 2]
-    assert all(stats.refused < 10 * WAITING for stats in asked), asked
+    both_stats = [throttle.stats() for throttle in both]
+    assert [stats.sent for stats in both_stats] == [WAITING, WAITING // 2]
+    assert all(stats.refused < 10 * WAITING for stats in both_stats), both_stats
 
 
 def test_cancelled_request_leaves_the_queue() -> None:

@@ -213,12 +213,12 @@ def test_disconnect_while_delayed_refunds_the_request(clock: ManualClock) -> Non
     async def main() -> None:
         connection = Connection()
         throttle, middleware = delayed(clock, 3000, connection)
-        asked = asyncio.ensure_future(connection.ask(middleware))
+        pending = asyncio.ensure_future(connection.ask(middleware))
         connection.messages.put_nowait(part(b"a", more=False))
         await asyncio.sleep(0.05)
         assert throttle.peek(TAG).balance == -1
         connection.messages.put_nowait({"type": "http.disconnect"})
-        await asyncio.wait_for(asked, 60)
+        await asyncio.wait_for(pending, 60)
         assert throttle.peek(TAG).balance == 0
         assert (connection.sent, connection.started.is_set()) == ([], False)
         assert (middleware.counts.delayed, middleware.counts.gave_up) == (1, 1)
@@ -231,13 +231,13 @@ def test_body_sent_while_delayed_reaches_the_application(clock: ManualClock) -> 
         connection = Connection()
         _, middleware = delayed(clock, 0.2, connection)
         sent = [part(b"a"), part(b"b"), part(b"c", more=False)]
-        asked = asyncio.ensure_future(connection.ask(middleware))
+        pending = asyncio.ensure_future(connection.ask(middleware))
         for message in sent[:2]:
             await asyncio.sleep(0)
             connection.messages.put_nowait(message)
         await asyncio.wait_for(connection.started.wait(), 60)
         connection.messages.put_nowait(sent[2])
-        await asyncio.wait_for(asked, 60)
+        await asyncio.wait_for(pending, 60)
         assert connection.received == sent
         assert connection.sent[0]["status"] == 200
 
@@ -254,14 +254,14 @@ def test_large_body_is_not_buffered_while_delayed(
         sent = [*(part(bytes(40_000)) for _ in range(9)), part(b"", more=False)]
         for message in sent:
             connection.messages.put_nowait(message)
-        asked = asyncio.ensure_future(connection.ask(middleware))
+        pending = asyncio.ensure_future(connection.ask(middleware))
         # Run everything that the loop can run before the turn.
         for _ in range(100):
             await sleep(0)
         assert not connection.started.is_set()
         assert connection.messages.qsize() == len(sent) - 2
         turn.set()
-        await asyncio.wait_for(asked, 60)
+        await asyncio.wait_for(pending, 60)
         assert connection.received == sent
 
     asyncio.run(main())
@@ -271,16 +271,16 @@ def test_event_loop_runs_while_requests_are_delayed(clock: ManualClock) -> None:
     async def main() -> None:
         waiting, other = Connection(), Connection()
         throttle, middleware = delayed(clock, 3000, waiting)
-        asked = [asyncio.ensure_future(waiting.ask(middleware)) for _ in range(20)]
+        pending = [asyncio.ensure_future(waiting.ask(middleware)) for _ in range(20)]
         await asyncio.sleep(0)
         middleware.app = other.app
         other.messages.put_nowait(part(b"", more=False))
         await asyncio.wait_for(other.ask(middleware, "198.51.100.1"), 60)
         assert other.sent[0]["status"] == 200
         # The wait of the second request would exceed max_delay.
-        assert [task.done() for task in asked] == [False] + [True] * 19
-        asked[0].cancel()
-        await asyncio.wait(asked)
+        assert [task.done() for task in pending] == [False] + [True] * 19
+        pending[0].cancel()
+        await asyncio.wait(pending)
         assert throttle.peek(TAG).balance == 0
 
     asyncio.run(main())

@@ -206,7 +206,7 @@ def resolved(view: Any, method: str = "get", path: str = "/", **more: Any) -> An
     return view(request)
 
 
-def test_limit_of_a_method_counts_that_method_of_that_class() -> None:
+def test_limit_of_a_method_counts_no_other_method_or_class() -> None:
     class Base(View):  # type: ignore[misc]
         @limit("1/hour")
         def get(self, request: Any, word: str = "hello") -> HttpResponse:

@@ -1,4 +1,4 @@
-"""What WSGI and ASGI middleware have in common, request by request."""
+"""Behaviour that WSGI and ASGI middleware share, for single requests."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Net {
   /**
    * Starts a node that knows the existing nodes, and returns it.
    * @param {any} dthrottle
-   * @param {object} [options] The throttle's.
+   * @param {object} [options] Options of the throttle.
    */
   start(dthrottle, options) {
     const clock = new dthrottle.ManualClock(this.now);
@@ -102,7 +102,7 @@ class Net {
       const next = Math.max(this.now, Math.min(...due));
       if (next > end) break;
       standing = next > this.now ? 0 : standing + 1;
-      if (standing > 1000) throw new Error('a link has always something to do, and time stands still');
+      if (standing > 1000) throw new Error('a link was due 1,000 times in a row at the same time');
       this.#moveTo(next);
       this.#deliver();
       for (const node of this.nodes.filter((one) => one.due <= next)) {

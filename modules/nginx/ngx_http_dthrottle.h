@@ -43,7 +43,7 @@ typedef struct {
     uint64_t                  tags;
     ngx_flag_t                is_defined;
     ngx_flag_t                has_failed;
-    /* The place where the zone is named first, for messages. */
+    /* The file and line that name the zone first, for messages. */
     ngx_str_t                 file;
     ngx_uint_t                line;
     /* The domain of this process. */
