@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_parsed() {
+    fn every_answer_but_no_allows_and_the_rule_is_the_rest_of_the_line() {
         assert!(
             is_allowed(b"OK")
                 && is_allowed(b"")

@@ -285,7 +285,7 @@ for (const kind of kinds) {
       });
     });
 
-    it('failed or successful requests are refunded', async () => {
+    it('skipFailedRequests and skipSuccessfulRequests refund requests by their status', async () => {
       const throttle = once(10);
       const left = () => throttle.peek(HERE).remaining;
       await using([throttle, { skipFailedRequests: true, cost: 2 }], async (web) => {

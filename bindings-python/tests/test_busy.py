@@ -54,7 +54,7 @@ def test_turn_has_the_wait_and_the_limit(busy: BusyThrottle, clock: ManualClock)
     assert busy.should_send("a")
 
 
-def test_time_of_a_call_can_be_given(busy: BusyThrottle) -> None:
+def test_now_of_a_call_replaces_the_time_of_the_clock(busy: BusyThrottle) -> None:
     busy.on_busy("a", 10, now=100)
     assert not busy.should_send("a", now=109.9)
     assert busy.should_send("a", now=110)

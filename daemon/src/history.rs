@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_is_the_difference_of_two_totals() {
+    fn each_second_has_the_increase_of_the_totals_and_old_seconds_are_dropped() {
         let mut history = History::default();
         history.record(10, 1);
         assert_eq!(history.latest(), (0, 0));

@@ -53,7 +53,7 @@ fn the_live_default_keeps_most_of_the_capacity() {
 /// until the second is used up, and then answers busy. The first seconds, at five times the
 /// capacity, are the worst.
 #[test]
-fn the_live_default_works_with_a_server_that_counts_in_whole_seconds() {
+fn the_live_default_uses_most_of_a_server_that_counts_in_whole_seconds() {
     for (clients, demand, capacity) in [
         (1, 1000.0, 200.0),
         (2, 240.0, 120.0),
@@ -74,7 +74,7 @@ fn the_live_default_works_with_a_server_that_counts_in_whole_seconds() {
 }
 
 #[test]
-fn the_live_default_works_for_clients_in_a_cluster() {
+fn the_live_default_uses_most_of_the_capacity_in_a_cluster() {
     for server in [Server::Even, Server::Seconds] {
         for (clients, demand, capacity) in
             [(2, 300.0, 60.0), (4, 1000.0, 400.0), (8, 1000.0, 200.0), (16, 1000.0, 400.0)]
