@@ -115,8 +115,8 @@ const char *dthrottle_cmd_rule(cmd_parms *cmd, void *none, int argc, char *const
 const char *dthrottle_cmd_table(cmd_parms *cmd, void *none, int argc, char *const argv[]);
 const char *dthrottle_cmd_cluster(cmd_parms *cmd, void *none, int argc, char *const argv[]);
 const char *dthrottle_cmd_file(cmd_parms *cmd, void *none, const char *path);
-/* Allows a configuration without rules. */
 int32_t dthrottle_set_cluster(dthrottle_config_t *config, char *error, size_t size);
+/* Allows a configuration without rules. */
 int32_t dthrottle_allow_no_rules(dthrottle_config_t *config);
 
 /* domain.c: the domains of virtual hosts. */
