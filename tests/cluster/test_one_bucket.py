@@ -14,7 +14,7 @@ from network import PORT, Network
 from nodes import HERE, LANGUAGES, TIMEOUT_S, Node
 from scenario import BURST, RATE, SECRET, TAG, Result, Scenario, Stage
 
-# Seconds at which a partition begins and ends, and at which the debt of it is paid.
+# Seconds at which a partition begins and ends, and at which the buckets are out of debt.
 PARTED, HEALED, PAID = 1, 11, 25
 KILLED, RESTARTED = 8, 10
 

@@ -1,5 +1,5 @@
-// A server of node:cluster whose workers ask a throttle each, and say which process did. Prints its
-// port when all are there; ends with its standard input.
+// A server of node:cluster. Each worker has its own throttle, and its responses contain its process ID.
+// Prints the port when all workers listen. Exits when its standard input is closed.
 'use strict';
 
 const cluster = require('node:cluster');

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from rates import DURATION, MS, UNITS, S, number
-from shapes import BYTES, BadConfig, Config, flag, only, proper_name
+from shapes import BYTES, BadConfig, Config, check_keys, flag, proper_name
 
 KEYS = (
     "name", "secret", "packet_keys", "without_secret", "listen", "advertise", "peers", "multicast",
@@ -23,12 +23,12 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 def check_cluster(cluster: object) -> None:
     if not isinstance(cluster, Mapping):
         raise BadConfig("cluster")
-    only(cluster, KEYS, "cluster.")
+    check_keys(cluster, KEYS, "cluster.")
     if not proper_name(cluster.get("name")):
         raise BadConfig("cluster.name")
-    confined = check_secrets(cluster)
-    listen = check_addresses(cluster, confined)
-    check_multicast(cluster, confined, listen)
+    loopback_only = check_secrets(cluster)
+    listen = check_addresses(cluster, loopback_only)
+    check_multicast(cluster, loopback_only, listen)
     check_timing(cluster)
 
 
@@ -37,7 +37,7 @@ def check_secrets(cluster: Config) -> bool:
     without = flag(cluster, "without_secret", "cluster.", default=False)
     secret = cluster.get("secret")
     if isinstance(secret, Mapping):
-        only(secret, ("file",), "cluster.secret.")
+        check_keys(secret, ("file",), "cluster.secret.")
         if "file" in secret and not isinstance(secret["file"], str):
             raise BadConfig("cluster.secret.file")
         if not secret.get("file"):
@@ -60,22 +60,22 @@ def proper_secret(secret: object) -> bool:
     return isinstance(secret, str) and 16 <= len(secret.encode()) <= 4096
 
 
-def check_addresses(cluster: Config, confined: bool) -> Address:
+def check_addresses(cluster: Config, loopback_only: bool) -> Address:
     """Return the address that the node listens on."""
     default = "0.0.0.0:0" if "secret" in cluster else "127.0.0.1:0"
     listen, _ = address(cluster.get("listen", default), "cluster.listen")
     unusable = listen.is_multicast or str(listen) == "255.255.255.255"
-    if unusable or (confined and not listen.is_loopback):
+    if unusable or (loopback_only and not listen.is_loopback):
         raise BadConfig("cluster.listen")
     if "advertise" in cluster:
         own, _ = address(cluster["advertise"], "cluster.advertise")
-        if is_unassignable(own) or (confined and not own.is_loopback):
+        if is_unassignable(own) or (loopback_only and not own.is_loopback):
             raise BadConfig("cluster.advertise")
     peers = cluster.get("peers", [])
     if not isinstance(peers, list) or len(peers) > 1000:
         raise BadConfig("cluster.peers")
     for index, peer in enumerate(peers):
-        if not proper_peer(peer, confined, listen):
+        if not proper_peer(peer, loopback_only, listen):
             raise BadConfig(f"cluster.peers[{index}]")
     return listen
 
@@ -102,7 +102,7 @@ def reaches(listen: Address, ip: Address) -> bool:
     return listen.version == ip.version or str(listen) == "::"
 
 
-def proper_peer(peer: object, confined: bool, listen: Address) -> bool:
+def proper_peer(peer: object, loopback_only: bool, listen: Address) -> bool:
     if not isinstance(peer, str):
         return False
     found = re.fullmatch(r"(\[.*\]|[^:\[\]]+)(?::([0-9]{1,5}))?", peer)
@@ -114,16 +114,16 @@ def proper_peer(peer: object, confined: bool, listen: Address) -> bool:
             ip, _ = address(f"{host}:1", "")
         except BadConfig:
             return False
-        beyond = not ip.is_loopback and (confined or listen.is_loopback)
+        beyond = not ip.is_loopback and (loopback_only or listen.is_loopback)
         return not is_unassignable(ip) and reaches(listen, ip) and not beyond
     labels = host.removesuffix(".").split(".")
     letters = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"
     proper = len(host) <= 253 and all(re.fullmatch(letters, label) for label in labels)
     number = re.fullmatch("0[xX][0-9a-fA-F]*", labels[-1])
-    return proper and not number and (not confined or host.lower() == "localhost")
+    return proper and not number and (not loopback_only or host.lower() == "localhost")
 
 
-def check_multicast(cluster: Config, confined: bool, listen: Address) -> None:
+def check_multicast(cluster: Config, loopback_only: bool, listen: Address) -> None:
     interface, ttl = cluster.get("interface", ""), cluster.get("multicast_ttl", 1)
     if not isinstance(interface, str):
         raise BadConfig("cluster.interface")
@@ -135,7 +135,7 @@ def check_multicast(cluster: Config, confined: bool, listen: Address) -> None:
                 raise BadConfig("cluster." + key)
         return
     group, port = address(cluster["multicast"], "cluster.multicast")
-    if not group.is_multicast or port == 0 or confined or not reaches(listen, group):
+    if not group.is_multicast or port == 0 or loopback_only or not reaches(listen, group):
         raise BadConfig("cluster.multicast")
     if "interface" in cluster and not proper_interface(interface, group):
         raise BadConfig("cluster.interface")

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from cluster import check_cluster
 from rates import Bad, parse_burst, parse_rate
-from shapes import BYTES, BadConfig, Config, flag, only, proper_name
+from shapes import BYTES, BadConfig, Config, check_keys, flag, proper_name
 
 RULE_KEYS = ("name", "rate", "burst", "charge_refused")
 DOMAIN_KEYS = ("rate", "burst", "charge_refused", "rules", "dry_run")
@@ -38,7 +38,7 @@ class Domain:
 
 
 def load(config: Config) -> dict[str, Domain]:
-    only(config, TOP_KEYS, "")
+    check_keys(config, TOP_KEYS, "")
     top_dry_run = flag(config, "dry_run", "", default=False)
     domains = {"default": Domain(rules_of(config, ""), top_dry_run)}
     if "table" in config:
@@ -54,7 +54,7 @@ def load(config: Config) -> dict[str, Domain]:
             raise BadConfig(path)
         if name == "default" and ("rate" in config or domains["default"].rules):
             raise BadConfig(path)
-        only(table, DOMAIN_KEYS, path + ".")
+        check_keys(table, DOMAIN_KEYS, path + ".")
         dry_run = flag(table, "dry_run", path + ".", default=top_dry_run)
         domains[name] = Domain(rules_of(table, path + "."), dry_run)
     tables = [config, *tables.values()]
@@ -84,7 +84,7 @@ def rules_of(table: Config, path: str) -> tuple[Rule, ...]:
         here = f"{path}rules[{index}]"
         if not isinstance(entry, Mapping):
             raise BadConfig(here)
-        only(entry, RULE_KEYS, here + ".")
+        check_keys(entry, RULE_KEYS, here + ".")
         name = entry.get("name", f"rule{index + 1}")
         if not proper_name(name) or name in [rule.name for rule in rules]:
             raise BadConfig(here + ".name")
@@ -111,7 +111,7 @@ def check_table(table: object, clustered: bool) -> None:
         table = {"name": table}
     if not isinstance(table, Mapping):
         raise BadConfig("table")
-    only(table, TABLE_KEYS, "table.")
+    check_keys(table, TABLE_KEYS, "table.")
     private = flag(table, "private", "table.", default=False)
     if "name" in table and (private or not proper_table_name(table["name"])):
         raise BadConfig("table.name")

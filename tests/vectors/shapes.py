@@ -14,7 +14,7 @@ class BadConfig(Exception):
     """A wrong configuration. The text is the path of the field."""
 
 
-def only(table: Config, known: tuple[str, ...], path: str) -> None:
+def check_keys(table: Config, known: tuple[str, ...], path: str) -> None:
     for key in table:
         if key not in known:
             raise BadConfig(path + key)

@@ -32,7 +32,7 @@ describe('requests that are delayed', () => {
           areSpaced(answers);
           break;
         } catch (error) {
-          // A stall of the machine spoils one attempt, a bug spoils all.
+          // If the machine stalls, one attempt fails. A bug makes every attempt fail.
           if (attempt === 5) throw error;
         }
       }
