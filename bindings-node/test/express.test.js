@@ -131,7 +131,7 @@ for (const name of ['express', 'express4']) {
         own.get('/', (/** @type {Any} */ request, /** @type {Any} */ response) => response.json(request.rateLimit.key));
         let key;
         await using(app, async (get) => {
-          await get(); // what is found for the first is kept for others
+          await get(); // the first request determines how later ones find the client
           key = JSON.parse((await get('/', { headers: { 'X-Forwarded-For': forwarded } })).body);
         });
         return key;
@@ -140,8 +140,8 @@ for (const name of ['express', 'express4']) {
       const ways = {
         'nobody is trusted': [() => {}, '127.0.0.1'],
         'a proxy is trusted': [(/** @type {Any} */ app) => void app.set('trust proxy', 1), '203.0.113.9'],
-        'the application has its own': [(/** @type {Any} */ app) => void Object.defineProperty(app.request, 'ip', ip), '192.0.2.7'],
-        'a request has its own': [
+        'the application defines request.ip': [(/** @type {Any} */ app) => void Object.defineProperty(app.request, 'ip', ip), '192.0.2.7'],
+        'a middleware defines request.ip': [
           (/** @type {Any} */ app) => void app.use((/** @type {Any} */ request, /** @type {Any} */ _, /** @type {Any} */ next) => {
             if (request.get('X-Forwarded-For')) Object.defineProperty(request, 'ip', ip);
             next();

@@ -220,7 +220,7 @@ describe('RateLimitInfo', () => {
     }
   });
 
-  it("tag is the application's own tag", () => {
+  it("key and tag of request.rateLimit are copies of the tag that the application gave", () => {
     const bytes = Uint8Array.of(1, 2, 3, 4);
     const { key, tag } = found(throttle(made('5/s'), { tag: () => bytes }));
     assert.deepEqual([key, tag], [bytes, bytes]);

@@ -239,7 +239,7 @@ function testCalls(label, dthrottle) {
       }
     });
 
-    it('domains share the statistics and the end of their throttle', () => {
+    it('domain() returns handles that share the buckets of the throttle', () => {
       const throttle = new Throttle({
         domains: { api: { rate: '2/s', rules: undefined } },
         rate: '1/s',
