@@ -32,7 +32,7 @@ pub(crate) struct Histogram {
 
 /// The counts of a histogram at one time.
 pub(crate) struct Snapshot {
-    /// How many durations are at most each bound, and last how many there are.
+    /// The number of durations up to each bound. The last element counts all durations.
     pub(crate) cumulative: [u64; BOUNDS.len() + 1],
     pub(crate) sum: Duration,
 }
@@ -48,7 +48,7 @@ impl Histogram {
         }
     }
 
-    /// The total is the sum of the buckets, so that the two agree while others add.
+    /// The total is the sum of the buckets, so it equals them even if other threads add durations.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let mut total = 0;
         let cumulative = self.counts.each_ref().map(|count| {
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_counts_in_every_bucket_from_its_own_on() {
+    fn a_duration_counts_in_every_bucket_with_at_least_its_bound() {
         let histogram = Histogram::default();
         histogram.add(Duration::from_micros(10), 3);
         histogram.add(Duration::from_nanos(10_001), 1);

@@ -1,5 +1,5 @@
-//! Children that are killed at random while they use a small table, and are replaced by others. All
-//! that they counted must have been charged, except for the operation that each kill interrupted.
+//! Children that are killed at random while they use a small table, and are replaced by others. Every
+//! unit that they counted must have been charged, except for the operation that each kill interrupted.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,12 +32,12 @@ enum Role {
     /// Takes units of the counted tags, and floods the table with other tags.
     Hammer,
     /// Charges the counted tags for units that were used elsewhere.
-    Debit,
+    LocalCharge,
     /// Drains pending hits, as the exchanging process does.
     Drain,
 }
 
-const ROLES: [Role; 5] = [Role::Hammer, Role::Hammer, Role::Hammer, Role::Debit, Role::Drain];
+const ROLES: [Role; 5] = [Role::Hammer, Role::Hammer, Role::Hammer, Role::LocalCharge, Role::Drain];
 
 /// The state that all children share.
 struct Shared {
@@ -171,7 +171,7 @@ impl Shared {
                             .allow((other % REPORTED_TAGS).to_le_bytes())
                             .expect("the throttle is open");
                     }
-                    Role::Debit => {
+                    Role::LocalCharge => {
                         self.throttle
                             .charge_local(tag(key), 1, Duration::ZERO)
                             .expect("the throttle is open");

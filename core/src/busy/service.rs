@@ -277,7 +277,7 @@ impl Service {
         (key.name != 0 && key.is_clean()).then_some((key.name, report))
     }
 
-    /// Takes what peers reported about the record's owner.
+    /// Takes the reports of peers about the record's owner.
     #[inline]
     pub(crate) fn take_remote_busy(&self, name: u64) -> Option<BusyReport> {
         self.remote.take(|| name)

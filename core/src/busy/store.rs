@@ -46,7 +46,8 @@ impl Store {
         self.region.services().iter().filter(|service| service.key().is_local())
     }
 
-    /// Adds a busy response to broadcast to a record that belonged to the service a moment ago.
+    /// Adds a busy response, which will be broadcast, to a record that belonged to the service a moment
+    /// ago.
     pub(super) fn add_local_busy(&self, service: &Service, key: ServiceKey, report: BusyReport) {
         service.add_local_busy(key.name(), report);
         // Release: a process that sees the flag sees the report. Not a store, which loom cannot order
@@ -86,12 +87,12 @@ impl Store {
         from
     }
 
-    /// Adds what a peer reported about a service. Returns false if no record is free for it.
+    /// Adds a peer's report about a service. Returns false if no record is free for it.
     pub(super) fn add_remote_busy(&self, name: u64, now: u64, report: BusyReport) -> bool {
         set::add_remote_busy(self.region.set(name), name, || self.stamp(now), report)
     }
 
-    /// Forgets a service with these settings, and what peers reported about it.
+    /// Forgets a service with these settings, and the reports of peers about it.
     pub(super) fn forget(&self, key: ServiceKey) {
         set::forget_remote_busy(self.region.set(key.name()), key.name());
         if let Some(service) = self.find(key) {

@@ -98,7 +98,7 @@ impl Owner {
 
     /// Returns an error if a file belongs to another user or group.
     pub(crate) fn check_owner(self, meta: &fs::Metadata) -> Result<(), String> {
-        let whose = match self {
+        let expected = match self {
             Owner::User(id) if meta.uid() != id => format!("not to user {}", user(id)),
             Owner::Group(id) if meta.gid() != id => {
                 format!("and to group {}, not to group {id}", meta.gid())
@@ -106,7 +106,7 @@ impl Owner {
             _ => return Ok(()),
         };
         Err(format!(
-            "it belongs to user {}, {whose}; remove it, or set `dir` of the table to a directory \
+            "it belongs to user {}, {expected}; remove it, or set `dir` of the table to a directory \
              in which no other user can create files",
             user(meta.uid())
         ))
@@ -153,7 +153,7 @@ fn group_id(name: &str) -> Option<u32> {
     entry("/etc/group", (0, name), 2)?.parse().ok()
 }
 
-/// Finds the line of a file such as `/etc/passwd` whose field `key` has this value, and returns its
+/// Finds the line of a file such as `/etc/passwd` expected field `key` has this value, and returns its
 /// field `wanted`.
 fn entry(file: &str, (key, value): (usize, &str), wanted: usize) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;

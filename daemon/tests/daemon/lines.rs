@@ -271,7 +271,7 @@ fn twenty_clients_at_once_share_one_bucket_exactly() {
 }
 
 #[test]
-fn the_longer_form_selects_domain_and_cost() {
+fn a_query_selects_domain_and_cost() {
     let daemon =
         Daemon::start("rate = \"10 per day\"\n[domains.\"log in\"]\nrate = \"5 per day\"", "");
     let answer = daemon.query("check\0domain=log in\0cost=3\0tag=a b");

@@ -218,7 +218,7 @@ fn a_flood_of_new_tags_does_not_evict_a_tag_in_debt() {
 
 /// The claim fails, and charges nothing.
 #[test]
-fn a_claim_for_a_tag_that_has_a_bucket_by_now_is_lost() {
+fn a_claim_is_lost_if_the_tag_already_has_a_bucket() {
     for crowd in 0..=7 {
         let test = TestTable::new(2, 100);
         (1..=crowd).for_each(|n| test.charge(at_home(0, 2, n), SECOND, 50).unwrap());

@@ -59,7 +59,7 @@ fn the_body_has_the_documented_layout() {
 /// A body that accepts no more entries is full except for less than one entry. Another node could
 /// send it, at the greatest age.
 #[test]
-fn a_full_body_holds_all_accepted_entries_and_can_be_relayed_later() {
+fn a_full_body_holds_all_accepted_entries_and_can_be_relayed() {
     for (relayed, step) in [(None, 1), (None, 1 << 20), (Some(OTHER), 77)] {
         for per_section in [1, 3, 1000] {
             let mut writer = ReportWriter::new();
