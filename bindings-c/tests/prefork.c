@@ -71,7 +71,7 @@ static void a_configuration_is_checked_before_the_fork(void)
     config = configuration();
     MUST(remove(secret) == 0);
     EQUAL(dthrottle_config_check(config, error, sizeof error), DTHROTTLE_ERR_FILE);
-    CHECK(strstr(error, "cluster.secret") == error && strstr(error, secret) != NULL);
+    CHECK(strstr(error, "`cluster.secret`: ") == error && strstr(error, secret) != NULL);
     dthrottle_config_free(config);
 }
 
