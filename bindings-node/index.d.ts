@@ -174,8 +174,8 @@ export interface Decision {
   /** How long to wait before proceeding. 0 in dry run, or if the check allowed no delay. */
   readonly delayMs: number;
   /**
-   * Time until the check would pass without a delay. 0 if it was allowed, unless only dry run
-   * allowed it or skipped its delay.
+   * Time until the check would pass without a delay. 0 if it was allowed. In dry run, the time that
+   * the check would have had to wait.
    */
   readonly retryAfterMs: number;
   /** Time until every bucket of the tag is full. */

@@ -305,8 +305,8 @@ typedef struct {
     /** How long to wait before proceeding. 0 in dry run, or if the check allowed no delay. */
     uint64_t delay_ns;
     /**
-     * Time until the check would pass without a delay. 0 if it was allowed, unless only dry run
-     * allowed it or skipped its delay.
+     * Time until the check would pass without a delay. 0 if it was allowed. In dry run, the time
+     * that the check would have had to wait.
      */
     uint64_t retry_after_ns;
     /** Time until every bucket of the tag is full. */
@@ -635,8 +635,8 @@ typedef struct {
     /** How long to wait before proceeding. 0 in dry run, or if the check allowed no delay. */
     uint64_t delay_ns;
     /**
-     * Time until the check would pass without a delay. 0 if it was allowed, unless only dry run
-     * allowed it or skipped its delay.
+     * Time until the check would pass without a delay. 0 if it was allowed. In dry run, the time
+     * that the check would have had to wait.
      */
     uint64_t retry_after_ns;
     /** Time until every bucket of the tag is full. */

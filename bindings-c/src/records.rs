@@ -52,8 +52,8 @@ pub struct Decision {
     pub granted: u64,
     /// How long to wait before proceeding. 0 in dry run, or if the check allowed no delay.
     pub delay_ns: u64,
-    /// Time until the check would pass without a delay. 0 if it was allowed, unless only dry run
-    /// allowed it or skipped its delay.
+    /// Time until the check would pass without a delay. 0 if it was allowed. In dry run, the time
+    /// that the check would have had to wait.
     pub retry_after_ns: u64,
     /// Time until every bucket of the tag is full.
     pub reset_after_ns: u64,
@@ -204,8 +204,8 @@ pub struct ClientDecision {
     pub granted: u64,
     /// How long to wait before proceeding. 0 in dry run, or if the check allowed no delay.
     pub delay_ns: u64,
-    /// Time until the check would pass without a delay. 0 if it was allowed, unless only dry run
-    /// allowed it or skipped its delay.
+    /// Time until the check would pass without a delay. 0 if it was allowed. In dry run, the time
+    /// that the check would have had to wait.
     pub retry_after_ns: u64,
     /// Time until every bucket of the tag is full.
     pub reset_after_ns: u64,

@@ -33,8 +33,8 @@ macro_rules! records {
             /// `max(0, TAT - B*T - now)` after taking (with `allow_debt`, of the units needed). The
             /// longest over all rules of the domain.
             delay: Time,
-            /// Time until the check would pass without a delay. 0 if it was allowed, unless only
-            /// dry run allowed it or skipped its delay.
+            /// Time until the check would pass without a delay. 0 if it was allowed. In dry run, the
+            /// time that the check would have had to wait.
             ///
             /// With `partial`, the time until one unit would pass, or none if the cost is 0. With
             /// `allow_debt`, the time until the units needed would pass. The longest over all rules
