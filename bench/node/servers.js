@@ -72,7 +72,7 @@ class Client {
   }
 
   /**
-   * Sends the requests of a round, one after the other.
+   * Sends the requests of a round, one after another.
    * @param {number} requests
    */
   async request(requests) {

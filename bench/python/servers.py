@@ -45,7 +45,7 @@ class Server:
         self.port = port
 
     def cpu_us(self, requests: int) -> float:
-        """Send requests one after the other; return microseconds of CPU time per request."""
+        """Send requests one after another; return microseconds of CPU time per request."""
         before = self._cpu_ns()
         self._request(requests)
         return (self._cpu_ns() - before) / requests / 1000

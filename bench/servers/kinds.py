@@ -1,4 +1,4 @@
-"""The servers that are compared, each with a configuration of its own and one static file."""
+"""The servers that are compared, each with its own configuration and one static file."""
 
 from __future__ import annotations
 

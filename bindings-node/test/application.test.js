@@ -99,7 +99,7 @@ describe('the table of an application', () => {
     return { out: stdout.trim(), err: stderr.trim() };
   }
 
-  it('programs of the application share the table one after the other', () => {
+  it('programs of the application share the table one after another', () => {
     const code = "console.log(throttle('3/day').domain.check('t').remaining);";
     assert.equal(run('a.cjs', code).out, '2');
     assert.equal(run('b.cjs', code).out, '1');
@@ -125,7 +125,7 @@ describe('the table of an application', () => {
     }
   });
 
-  it('each cluster secret has a table of its own, which all workers share', () => {
+  it('each cluster secret has its own table, which all workers share', () => {
     const secret = (/** @type {string} */ text) => `{ name: 'web', listen: '127.0.0.1:0', secret: ${JSON.stringify(text)} }`;
     const ask = (/** @type {string} */ cluster) => run('a.cjs', `
       const { domain } = throttle({ rate: '9 per 9 years', cluster: ${cluster} });

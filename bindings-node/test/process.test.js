@@ -62,7 +62,7 @@ describe('a process', () => {
     assert.equal(throttle.check('t').remaining, 97);
   });
 
-  it('a process may load the addon only in threads, one after the other', () => {
+  it('a process may load the addon only in threads, one after another', () => {
     const code = `
       const { once } = require('node:events');
       const { Worker } = require('node:worker_threads');

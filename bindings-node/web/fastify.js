@@ -24,7 +24,7 @@ const { tools } = require('./tools.js');
 const MIDDLEWARE = Symbol('dthrottle.middleware');
 /** The options of a plugin that Fastify itself reads, and `global`. */
 const FASTIFY_OPTIONS = new Set(['prefix', 'logLevel', 'logSerializers', 'global']);
-/** The options that give a route buckets of its own. */
+/** The options that give a route its own buckets. */
 const SOURCE_OPTIONS = new Set([
   'throttle', 'file', 'rate', 'burst', 'chargeRefused', 'rules', 'domains', 'windowMs', 'limit', 'max', 'domain',
 ]);

@@ -52,7 +52,7 @@ class Reports {
 
   /**
    * @param {unknown} [validate] The option.
-   * @param {boolean} [isPrivate] Whether the middleware has a table of its own.
+   * @param {boolean} [isPrivate] Whether the middleware has its own table.
    */
   constructor(validate = true, isPrivate = false) {
     this.#off = new Set(toOff(validate).map((check) => CHECKS[check]));

@@ -12,7 +12,7 @@ function clock() {
   return performance.timeOrigin + performance.now();
 }
 
-// Blocks the main thread. The exchange has a thread of its own.
+// Blocks the main thread. The exchange has its own thread.
 function wait(due) {
   let now = clock();
   while (now < due) {

@@ -147,7 +147,7 @@ for (const Master of [DaemonMaster, IndependentMaster]) {
       await connected();
       for (let tries = 0; ; tries += 1) {
         await waitUntil(async () => {
-          // Sends requests one after the other until the next would be delayed by 0.5 s.
+          // Sends requests one after another until the next would be delayed by 0.5 s.
           await ask('alice');
           await sleep(10);
           return keeper.until('alice') > Date.now() + 400;

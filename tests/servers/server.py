@@ -92,7 +92,7 @@ class Server:
             connection.close()
 
     def statuses(self, path: str, count: int, **headers: str) -> list[int]:
-        """Send requests one after the other, and return their status codes."""
+        """Send requests one after another, and return their status codes."""
         return [self.get(path, **headers).status for _ in range(count)]
 
     def children(self) -> list[int]:

@@ -14,7 +14,7 @@ describe('requests that are delayed', () => {
   after(() => servers.end());
 
   for (const [framework, workers] of /** @type {const} */ ([['express', 4], ['express4', 1], ['fastify', 1]])) {
-    it(`requests in ${framework} with ${workers} workers are delayed one after the other`, async () => {
+    it(`requests in ${framework} with ${workers} workers are delayed one after another`, async () => {
       const options = { rate: '10/s', burst: 10, maxDelayMs: 1500, tag: 'header:X-Client' };
       const server = await servers.node(servers.folder(), options, { framework, workers });
       const agent = new Agent({ keepAlive: true });

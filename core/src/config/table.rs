@@ -53,7 +53,7 @@ pub(crate) enum Size {
 }
 
 impl TableConfig {
-    /// Creates a table for this process only. Each forked child gets a copy of its own.
+    /// Creates a table for this process only. Each forked child gets its own copy.
     pub fn private() -> TableConfig {
         TableConfig {
             kind: TableKind::Private,

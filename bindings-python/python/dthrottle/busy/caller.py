@@ -136,7 +136,7 @@ class Caller:
                 if queue is None:
                     queue = self._queues.setdefault(service, [])
                     queue.append(me)
-                # Requests check again one after the other, because only one of them would be allowed.
+                # Requests check again one after another, because only one of them would be allowed.
                 behind = queue.index(me) / turn.limit if turn.limit else 0.0
                 yield min(turn.wait + min(behind, _MAX_QUEUE_WAIT), left)
         finally:

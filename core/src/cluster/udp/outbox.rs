@@ -31,7 +31,7 @@ pub struct Outbox {
     sends: usize,
 }
 
-/// Datagrams for one destination, stored one after the other.
+/// Datagrams for one destination, stored one after another.
 struct Batch {
     to: To,
     bytes: Vec<u8>,

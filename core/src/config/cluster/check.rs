@@ -18,7 +18,7 @@ pub(super) const MAX_PEERS: usize = 1000;
 const MAX_INTERFACE_BYTES: usize = 15;
 const MAX_TTL: u32 = 255;
 const MIN_PERIOD: Duration = Duration::from_millis(5);
-/// The interval of the exchange's ticks. Each period needs a tick of its own.
+/// The interval of the exchange's ticks. Each period needs its own tick.
 const MIN_PERIODIC_PERIOD: Duration = Duration::from_millis(10);
 const MAX_PERIOD: Duration = Duration::from_secs(10);
 const MAX_TOLERANCE: Duration = Duration::from_secs(60);
