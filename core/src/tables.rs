@@ -153,8 +153,9 @@ pub fn resize(name: &str, size: &str, group: Option<&str>, dir: Option<&str>) ->
     Ok(forgotten)
 }
 
-/// The first domain of a configuration that has a rule of the same name as one in its table, but
-/// another rate or burst. A check by such a rule would change how the table counts the bucket.
+/// The first domain of a configuration with a rule that its table does not have, with this name,
+/// rate and burst. A check by such a rule would change the table. A table without rules has no such
+/// domain.
 pub fn changed_domain(config: &Config) -> Option<String> {
     let (group, dir) = (config.table.group.as_deref(), config.table.dir.as_deref());
     let region = named::find_named::<Region>(config.table_name()?, group, dir)?;
@@ -163,9 +164,7 @@ pub fn changed_domain(config: &Config) -> Option<String> {
         let mut rules = domain.rules.iter().zip(domain.rule_names());
         rules.any(|(rule, name)| {
             let id = rule_id(&domain.name, &name);
-            let mut scales = known.iter().filter(|(known, _)| *known == id).peekable();
-            scales.peek().is_some()
-                && rule.scale().is_ok_and(|scale| scales.all(|(_, known)| *known != scale))
+            !known.is_empty() && rule.scale().is_ok_and(|scale| !known.contains(&(id, scale)))
         })
     };
     config.domains.iter().find(is_changed).map(|domain| domain.name.clone())

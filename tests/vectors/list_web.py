@@ -174,9 +174,9 @@ def clients() -> list[Case]:
     named.request(0, peer="test", expect_action="pass")
     named.request(0, peer="116.101.115.116", expect_action="pass")  # the bytes of "test"
     behind_name = Case("named proxy", "its client", rate="1/minute", trusted_proxies=1)
-    behind_name.request(0, peer="localhost", forwarded=[OTHER], expect_action="pass")
-    behind_name.request(0, peer="localhost", forwarded=[OTHER], expect_action="refuse")
-    behind_name.request(0, peer="localhost", expect_action="pass")
+    behind_name.request(0, peer="proxy-1", forwarded=[OTHER], expect_action="pass")
+    behind_name.request(0, peer="proxy-1", forwarded=[OTHER], expect_action="refuse")
+    behind_name.request(0, peer="proxy-1", expect_action="pass")
     counted = Case(
         "proxies by number", "entries from the right", rate="1/minute", trusted_proxies=1
     )

@@ -11,16 +11,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::Table;
 use super::location::Location;
 
-/// If there are more buckets, none is remembered. A busy service that restarts often should not
+/// If a table has more buckets, it is not checked for earlier ones. A busy service that restarts often should not
 /// scan its whole table at every start.
 const MAX_REMEMBERED: usize = 1000;
 
 /// Buckets that were not full when this process opened the table while no other process used it.
 #[derive(Debug, Default)]
 pub(crate) struct EarlierBuckets {
-    /// For each bucket, its fingerprint and the table time at which it would be full without this
-    /// process.
+    /// Fingerprints of the buckets, and the table time at which each is full again if this process
+    /// takes nothing from it.
     buckets: Vec<(u64, u64)>,
+    /// The last of these times.
+    end: u64,
     is_reported: AtomicBool,
 }
 
@@ -35,13 +37,14 @@ impl EarlierBuckets {
         if buckets.len() > MAX_REMEMBERED {
             buckets.clear();
         }
-        EarlierBuckets { buckets, is_reported: AtomicBool::new(false) }
+        let end = buckets.iter().map(|(_, end)| *end).max().unwrap_or(0);
+        EarlierBuckets { buckets, end, is_reported: AtomicBool::new(false) }
     }
 
     /// Returns true once, when one of these buckets is not full because of an earlier process.
     pub(crate) fn report(&self, now: u64, mut fingerprints: impl Iterator<Item = u64>) -> bool {
         // Relaxed: nothing else depends on it.
-        if self.buckets.is_empty() || self.is_reported.load(Ordering::Relaxed) {
+        if now >= self.end || self.is_reported.load(Ordering::Relaxed) {
             return false;
         }
         let is_earlier = |fingerprint: u64| {

@@ -157,10 +157,13 @@ impl Middleware {
 }
 
 /// Returns the peer's name if it has a name instead of an address, such as `testclient` in tests of
-/// Starlette. Peers on a Unix socket have neither. Usually that peer is a proxy for all clients.
+/// Starlette. A peer on a Unix socket has no name: usually it is a proxy for all clients. Waitress
+/// reports such a peer as `localhost`, and Werkzeug as `<local>`.
 fn peer_name(peer: Option<&str>) -> Option<&str> {
     let name = peer?;
-    let is_unix = name == "unix" || name.starts_with("unix:") || name.starts_with(['/', '@', '\0']);
+    let is_unix = matches!(name, "unix" | "localhost" | "<local>")
+        || name.starts_with("unix:")
+        || name.starts_with(['/', '@', '\0']);
     let is_name = !name.trim().is_empty() && !is_unix && parse_address(name).is_none();
     is_name.then_some(name)
 }

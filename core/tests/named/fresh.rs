@@ -3,6 +3,8 @@
 
 use std::env;
 use std::process::{Command, Output};
+use std::sync::Barrier;
+use std::thread;
 
 use dthrottle::ErrorKind;
 
@@ -48,6 +50,32 @@ fn a_fresh_table_is_empty_in_each_process_and_shared_by_name_within_one() {
     assert_eq!((balance(&lasting, "tag"), folder.files()), (0, files));
     // Control: without the setting, the persistent table is found, and the test fails.
     assert!(!run_again(test, "0", folder.path()).status.success());
+}
+
+#[test]
+fn threads_that_create_a_fresh_table_at_once_share_it() {
+    if let Some(dir) = env::var_os(DIR) {
+        for round in 0..50 {
+            let name = format!("web{round}");
+            let table = || dthrottle::TableConfig::named(&name).dir(dir.to_str().unwrap()).tags(1);
+            let barrier = Barrier::new(8);
+            thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        take(&open(table(), 10).unwrap(), "tag", 1);
+                    });
+                }
+            });
+            assert_eq!(balance(&open(table(), 10).unwrap(), "tag"), 2);
+        }
+        return;
+    }
+    let folder = Folder::new();
+    let test = "fresh::threads_that_create_a_fresh_table_at_once_share_it";
+    let ran = run_again(test, "1", folder.path());
+    assert!(ran.status.success(), "{ran:?}");
+    assert!(String::from_utf8_lossy(&ran.stdout).contains("1 passed"), "{ran:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::limit::rate::quoted;
 use crate::records::keys::{self, KeyKind};
 
 const PATH: &str = "cluster";
-/// Stands for the key `secret` with a table that names a file.
+/// Is read as the key `secret` with a table that names a file.
 const SECRET_FILE: &str = "secret_file";
 
 impl Config {
@@ -41,7 +41,10 @@ impl Config {
 /// Adds one setting to the entries of the table.
 fn add(entries: &mut Vec<Entry>, setting: &str) -> Result<()> {
     let Some((name, text)) = setting.split_once('=') else {
-        let message = format!("must be key=value, such as name=web, got {}", quoted(setting));
+        // Quotes the first word only: the rest may be a secret.
+        let word = setting.split(|c: char| !c.is_ascii_lowercase() && c != '_').next();
+        let word = quoted(word.unwrap_or_default());
+        let message = format!("must be key=value, such as name=web, got {word} without =");
         return Err(Error::config(PATH, message));
     };
     if name == SECRET_FILE {
@@ -53,16 +56,23 @@ fn add(entries: &mut Vec<Entry>, setting: &str) -> Result<()> {
         KeyKind::Texts => key.name.strip_suffix('s') == Some(name),
         _ => key.name == name,
     });
+    if keys::CLUSTER.iter().any(|key| key.name == name && key.kind == KeyKind::Texts) {
+        let one = name.trim_end_matches('s');
+        let message = format!("is written as {one}=, once for each of the {name}");
+        return Err(Error::config(format!("{PATH}.{name}"), message));
+    }
     // The reader reports an unknown key, with the one that was probably meant.
     let key = known.map_or(name, |key| key.name);
-    let value = match (known.map(|key| key.kind), text) {
+    let value = match (known.map(|key| key.kind), text.to_ascii_lowercase().as_str()) {
         (Some(KeyKind::Bool), "on") => Value::Bool(true),
         (Some(KeyKind::Bool), "off") => Value::Bool(false),
         (Some(KeyKind::Bool), _) => {
             let message = format!("must be on or off, got {}", quoted(text));
             return Err(Error::config(format!("{PATH}.{key}"), message));
         }
-        (Some(KeyKind::Whole), _) => text.parse().map_or(Value::Text(text.into()), Value::Number),
+        (Some(KeyKind::Whole | KeyKind::Size), _) => {
+            text.parse().map_or(Value::Text(text.into()), Value::Number)
+        }
         (Some(KeyKind::Texts), _) => {
             let item = ConfigNode::from(Value::Text(text.into()));
             if let Some(Value::List(items)) =
@@ -118,7 +128,7 @@ mod tests {
         let message = |settings: &[&str]| read(settings).unwrap_err().to_string();
         assert_eq!(
             message(&["name"]),
-            "`cluster` must be key=value, such as name=web, got \"name\""
+            "`cluster` must be key=value, such as name=web, got \"name\" without ="
         );
         assert_eq!(
             message(&["name=a", "pacing=x"]),
@@ -129,6 +139,15 @@ mod tests {
             message(&["name=a", "liste=x"]),
             "`cluster.liste` is an unknown key; did you mean `listen`?"
         );
+        assert_eq!(
+            message(&["packet_key:0123456789abcdef"]),
+            "`cluster` must be key=value, such as name=web, got \"packet_key\" without ="
+        );
+        assert_eq!(
+            message(&["name=a", "peers=10.0.0.1"]),
+            "`cluster.peers` is written as peer=, once for each of the peers"
+        );
+        assert!(read(&["name=a", "pacing=On", "retention_bytes=1000000"]).is_ok());
         assert!(message(&["name=a", "multicast_ttl=x"]).starts_with("`cluster.multicast_ttl` "));
     }
 
