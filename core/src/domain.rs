@@ -318,7 +318,7 @@ impl Domain {
     }
 
     /// Charges units that were used elsewhere, the first of them `age` ago. Only this node's table
-    /// is charged: peers in a cluster are not told. Never refuses, and may put a bucket in debt.
+    /// is charged, without a report to peers. Never refuses, and may put a bucket in debt.
     ///
     /// # Errors
     ///
@@ -400,8 +400,8 @@ impl Domain {
         Ok(())
     }
 
-    /// Returns the table's settings once, when a bucket of this tag still contains units that an
-    /// earlier process took.
+    /// Returns a warning once per throttle, if this tag is short of units because an earlier process
+    /// took them. It names the table and how to clear it.
     pub fn earlier_process_warning(&self, tag: impl AsRef<[u8]>) -> Option<String> {
         let Inner { host, rules, .. } = &*self.0;
         let fingerprints = rules.iter().map(|rule| rule.key(tag.as_ref()).fingerprint);

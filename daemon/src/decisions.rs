@@ -10,7 +10,7 @@ use crate::state::Count;
 /// Counts stay when a reload removes their domain, so a domain that comes back goes on counting.
 #[derive(Default)]
 pub(crate) struct Decisions {
-    /// Ordinary lines count here, without a lock.
+    /// Of the default domain. Counted without a lock, because most checks are for it.
     default: DomainCounts,
     others: RwLock<HashMap<String, DomainCounts>>,
 }
@@ -52,7 +52,7 @@ impl Decisions {
 
 impl DomainCounts {
     fn add(&self, allowed: u64, refused: u64) {
-        // Most calls add to one of the two.
+        // Usually one of the two is 0, and an atomic addition is saved.
         if allowed > 0 {
             self.allowed.add(allowed);
         }

@@ -25,7 +25,7 @@ pub(crate) const BOUNDS: [(Duration, &str); 14] = [
 
 #[derive(Default)]
 pub(crate) struct Histogram {
-    /// Not cumulative.
+    /// The number of durations in each bucket, without those in lower buckets.
     counts: [Count; BOUNDS.len() + 1],
     sum_ns: Count,
 }
@@ -48,7 +48,7 @@ impl Histogram {
         }
     }
 
-    /// The total is the sum of the buckets, so it equals them even if other threads add durations.
+    /// Returns a total that matches the buckets even if other threads add durations meanwhile.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let mut total = 0;
         let cumulative = self.counts.each_ref().map(|count| {

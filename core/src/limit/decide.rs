@@ -1,9 +1,9 @@
-//! One check under all rules of a domain. It reads every bucket, takes from all or from none, and
-//! computes the decision.
+//! One check under all rules of a domain. It reads every bucket, takes the cost from all buckets or
+//! from none, and computes the decision.
 //!
 //! Under one rule, the whole check is one atomic step. Under several rules, it first reads all
-//! buckets and then takes from each. If a bucket was emptied in between, it gives back what it took
-//! and refuses the check. So a check without races is exact, and in a race the error is at most the
+//! buckets and then takes from each. If another check has emptied a bucket meanwhile, it gives back
+//! what it took and refuses the check. So a check without races is exact, and in a race the error is at most the
 //! checks in flight.
 
 use std::time::Duration;
@@ -90,7 +90,7 @@ impl<'a> Check<'a, 1> {
     /// Checks and takes under one rule.
     #[inline(always)]
     pub(crate) fn take(&self, rule: &ActiveRule) -> Evaluation<'a, 1> {
-        // `take_one` gets a copy, so that this one stays in registers.
+        // The copy for `take_one` is in memory; without it, `self` would be, too, and slower.
         self.take_at_once(rule).unwrap_or_else(|| Check::take_one(*self, rule))
     }
 

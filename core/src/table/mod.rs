@@ -64,7 +64,7 @@ pub(crate) struct Key {
 /// The result of one step on a bucket.
 pub(crate) struct BucketUpdate<R> {
     pub(crate) tat: Tat,
-    /// Change of the pending hits. Negative if units that peers have not heard of are given back.
+    /// Change of the pending hits. Negative if unreported units are refunded.
     pub(crate) hits: i64,
     pub(crate) answer: R,
 }
@@ -151,7 +151,7 @@ impl Table {
     }
 
     /// Replaces the TAT of a bucket in its home line under this rule. Returns `None`, without a
-    /// change, in any other case, or if `next` returns `None`. Peers do not hear of the change.
+    /// change, in any other case, or if `next` returns `None`. The change is not reported to peers.
     #[inline(always)]
     pub(crate) fn replace_at_home(
         &self,

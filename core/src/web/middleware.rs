@@ -224,8 +224,8 @@ impl Middleware {
         Some(HttpDecision { action, decision, tag, taken })
     }
 
-    /// Ends the delay of a request or of a refusal. `is_gone` tells that the client has disconnected
-    /// meanwhile; its units are then refunded.
+    /// Ends the delay of a request or of a refusal. If `is_gone`, the client has disconnected
+    /// meanwhile, and its units are refunded.
     pub fn end_delay(&self, tag: &[u8], taken: u64, is_gone: bool) {
         delayed::leave();
         if is_gone {

@@ -115,7 +115,7 @@ fn decisions(daemon: &Daemon, throttle: &Throttle, page: &mut Page) -> fmt::Resu
         let counts = daemon.state.decisions.get(domain);
         (domain.name(), "config", counts)
     });
-    // RESP gives a rule with each call, and no domain.
+    // A call of the Redis protocol contains its rule and has no domain.
     for (domain, rules, (allowed, refused)) in counts.chain([("", "call", calls)]) {
         for (result, count) in [("allowed", allowed), ("refused", refused)] {
             let labels = [("domain", domain), ("rules", rules), ("result", result)];
