@@ -112,3 +112,28 @@ def test_limit_of_an_action_of_a_view_set_counts_that_action() -> None:
     assert [post(create, "alice").status_code for _ in range(2)] == [200, 429]
     assert [post(create, "bob").status_code for _ in range(2)] == [200, 429]
     assert [post(update, "alice").status_code for _ in range(2)] == [200, 200]
+
+
+def limit_inside(view: Any) -> Any:
+    return api_view(["POST"])(limit("1/hour")(view))
+
+
+def limit_outside(view: Any) -> Any:
+    return limit("1/hour")(api_view(["POST"])(view))
+
+
+@pytest.mark.parametrize("decorate", [limit_inside, limit_outside])
+def test_each_function_view_has_its_own_bucket(decorate: Any) -> None:
+    def one(_request: Any) -> Response:
+        return Response({})
+
+    def two(_request: Any) -> Response:
+        return Response({})
+
+    def status(view: Any) -> int:
+        request = RequestFactory().post("/")
+        request.resolver_match = SimpleNamespace(func=view)
+        return view(request).status_code  # type: ignore[no-any-return]
+
+    first, second = decorate(one), decorate(two)
+    assert [status(view) for view in (first, second, first, second)] == [200, 200, 429, 429]

@@ -325,7 +325,10 @@ def _name_of(view: Any, request: Any, owner: Any) -> str:
     found = getattr(found, "view_class", found)
     # A callable object has the name of its class.
     named = found if hasattr(found, "__qualname__") else type(found)
-    return f"view:{named.__module__}.{named.__qualname__}"
+    name = named.__qualname__
+    if name.rpartition(".")[2] != getattr(named, "__name__", name):
+        name = f"{name}.{named.__name__}"  # the class that REST framework makes of a function
+    return f"view:{named.__module__}.{name}"
 
 
 def _response(
