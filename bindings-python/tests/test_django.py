@@ -46,11 +46,11 @@ def fresh() -> Iterator[None]:
     dthrottle.django._limits.cache_clear()
 
 
-def hello(_request: Any) -> HttpResponse:
+def hello(request: Any) -> HttpResponse:  # noqa: ARG001
     return HttpResponse("hello")
 
 
-async def hello_later(_request: Any) -> HttpResponse:
+async def hello_later(request: Any) -> HttpResponse:  # noqa: ARG001
     return HttpResponse("hello")
 
 
@@ -141,6 +141,22 @@ def test_responses_have_the_header_fields_of_two_limits(kind: Any) -> None:
     response = kind.get(view)
     policies = response.headers["RateLimit-Policy"].split(", ")
     assert policies == ['"9/day";q=9;w=86400', '"5/hour";q=5;w=3600']
+
+
+@kinds
+def test_view_may_get_the_request_as_a_keyword(kind: Any) -> None:
+    view = limit("1/hour")(kind.view)
+    assert statuses(kind, lambda request: view(request=request), 2) == [200, 429]
+
+
+def test_method_may_get_the_request_as_a_keyword() -> None:
+    class Page:
+        @limit("1/hour")
+        def get(self, request: Any) -> HttpResponse:
+            return hello(request)
+
+    page = Page()
+    assert [page.get(request=GET.get("/")).status_code for _ in range(2)] == [200, 429]
 
 
 @kinds

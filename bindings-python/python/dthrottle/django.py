@@ -134,14 +134,14 @@ def _limited_class(view: Any, decorate: Callable[[Any], Any]) -> Any:
     return method_decorator(decorate, name="dispatch")(view)
 
 
-def _request_of(view: Any, arguments: tuple[Any, ...]) -> tuple[Any, Any]:
+def _request_of(view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     """Return the request of a call, and the object if a method of a class was decorated."""
-    first = arguments[0]
+    first, *more = (*args, kwargs["request"]) if "request" in kwargs else args
     if hasattr(first, "META"):
         _authenticate_by(_object_of(view), first)
         return first, None
-    _authenticate_by(first, arguments[1])
-    return arguments[1], first
+    _authenticate_by(first, more[0])
+    return more[0], first
 
 
 def _object_of(view: Any) -> Any:
@@ -162,7 +162,7 @@ def _limited(view: F, uses: _Uses, scope: _Scope) -> F:
 
     @functools.wraps(view)
     def limited(*args: Any, **kwargs: Any) -> Any:
-        http, (request, owner) = limits.used(limit), _request_of(view, args)
+        http, (request, owner) = limits.used(limit), _request_of(view, args, kwargs)
         decided = http.decide(request, scope(request, owner)) if _enabled() else None
         if decided is None:
             return view(*args, **kwargs)
@@ -185,7 +185,7 @@ def _async_limited(view: F, limit: Limit[Any], scope: _Scope) -> F:
 
     @functools.wraps(view)
     async def limited(*args: Any, **kwargs: Any) -> Any:
-        http, (request, owner) = limits.used(limit), _request_of(view, args)
+        http, (request, owner) = limits.used(limit), _request_of(view, args, kwargs)
         scoped = scope(request, owner)
         decided = await http.decide_async(request, scoped) if _enabled() else None
         if decided is None:
