@@ -90,6 +90,15 @@ def test_check_by_another_rate_changes_no_bucket_without_a_flag(table: Any, caps
     assert run(table, "check", "bob", *changed) == 0
 
 
+@pytest.mark.parametrize(("burst", "limit"), [("5", 5), ("24s", 2)])
+def test_burst_of_a_check_may_be_a_number_or_a_time(
+    table: Any, capsys: Output, burst: str, limit: int
+) -> None:
+    Throttle("5/minute", burst=limit, table=table)
+    assert run(table, "check", "alice", "--rate", "5/minute", "--burst", burst) == 0
+    assert f"of {limit}\n" in capsys.readouterr().out
+
+
 def test_reset_fills_the_bucket_of_a_tag(table: Any) -> None:
     throttle = Throttle("1/hour", table=table)
     throttle.allow("alice")

@@ -180,7 +180,9 @@ def _native_and_tag(args: argparse.Namespace) -> tuple[Middleware, bytes]:
         raise _UsageError("give the rules: --config FILE, or --rate 100/s")
     source: Any = args.config
     if source is None:
-        source = {"rate": args.rate, **({"burst": args.burst} if args.burst else {})}
+        source = {"rate": args.rate}
+        if args.burst:
+            source["burst"] = int(args.burst) if args.burst.isdecimal() else args.burst
     # A file may name its table itself.
     table = None if args.config is not None and args.table is None else _where(args, _one(args))
     options = source_options(source, {"domain": args.domain, "table": table})
