@@ -13,6 +13,7 @@ import os
 import sys
 from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
+from types import ModuleType
 
 _NAME = "dthrottle._dthrottle"
 
@@ -31,22 +32,32 @@ def _load_copy(error: ImportError) -> None:
     spec = importlib.util.find_spec(_NAME)
     if spec is None or spec.origin is None or not hasattr(os, "memfd_create"):
         raise error
-    # The file stays open, because the dynamic linker identifies loaded files by their paths.
-    file = os.memfd_create("dthrottle")
-    with open(file, "wb", closefd=False) as copy:
-        copy.write(Path(spec.origin).read_bytes())
-    path = f"/proc/self/fd/{file}"
-    loader = ExtensionFileLoader(_NAME, path)
-    spec = importlib.util.spec_from_file_location(_NAME, path, loader=loader)
-    assert spec is not None
     try:
+        sys.modules[_NAME] = _copy_of(Path(spec.origin))
+    except (ImportError, OSError) as cause:
+        message = (
+            f"dthrottle cannot be loaded in another interpreter: {cause}; an isolated subinterpreter, "
+            "which has a lock of its own, is not supported; use threads or processes"
+        )
+        raise ImportError(message, name=_NAME) from cause
+
+
+def _copy_of(origin: Path) -> ModuleType:
+    file = os.memfd_create("dthrottle")
+    try:
+        with open(file, "wb", closefd=False) as copy:
+            copy.write(origin.read_bytes())
+        # Python and the dynamic linker identify loaded files by their paths. Daemons may close all
+        # descriptors, so the number of this one may have been used before. Random redundant "/" and
+        # "./" make each path unique.
+        bits = f"{int.from_bytes(os.urandom(8), 'big'):064b}"
+        path = f"/proc/self/fd/{bits.replace('0', '/').replace('1', './')}{file}"
+        loader = ExtensionFileLoader(_NAME, path)
+        spec = importlib.util.spec_from_file_location(_NAME, path, loader=loader)
+        assert spec is not None
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
-    except ImportError:
+    except BaseException:
         os.close(file)
-        message = (
-            "dthrottle cannot be loaded in an isolated subinterpreter, which has a lock of its own; "
-            "use threads or processes"
-        )
-        raise ImportError(message, name=_NAME) from error
-    sys.modules[_NAME] = module
+        raise
+    return module
