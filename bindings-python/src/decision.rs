@@ -140,7 +140,12 @@ impl Unpickled for i64 {
 impl Unpickled for Duration {
     fn unpickled(field: &Bound<'_, PyAny>, _: &mut Vec<Rule>) -> Result<Duration, CallError> {
         let (seconds, nanos) = field.extract::<(u64, u32)>()?;
-        Ok(Duration::from_secs(seconds) + Duration::from_nanos(nanos.into()))
+        // More nanoseconds would carry over into the seconds, which may overflow.
+        if nanos >= 1_000_000_000 {
+            let message = format!("nanoseconds must be less than 1,000,000,000, got {nanos}");
+            return Err(CallError::argument(message));
+        }
+        Ok(Duration::new(seconds, nanos))
     }
 }
 

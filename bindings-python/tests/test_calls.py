@@ -235,6 +235,18 @@ def test_decision_can_be_pickled(clock: ManualClock, copier: Any) -> None:
         assert bool(found) == bool(decision)
 
 
+@pytest.mark.parametrize("seconds", [0, 2**64 - 1])
+def test_pickled_time_with_too_many_nanoseconds_is_an_error(seconds: int) -> None:
+    reduced: Any = Throttle("1/s").check("t").__reduce__()
+    restore, ((*fields,),) = reduced
+    position = fields.index((0, 0))
+    fields[position] = (seconds, 999_999_999)
+    restore(tuple(fields))
+    fields[position] = (seconds, 1_000_000_000)
+    with pytest.raises(ArgumentError, match="nanoseconds must be less than"):
+        restore(tuple(fields))
+
+
 @pytest.mark.parametrize("flag", [0, 1, None, "yes"])
 @pytest.mark.parametrize("name", ["partial", "allow_debt"])
 def test_flag_of_another_type_is_an_error(throttle: Throttle, name: str, flag: Any) -> None:
