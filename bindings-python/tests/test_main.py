@@ -155,6 +155,9 @@ def test_check_reads_the_rules_of_a_file(table: Any, tmp_path: Path, capsys: Out
     config.write_text(rules.replace("hour", "fortnight"))
     assert run(table, "check", "alice", *file, "--table", table["name"]) == 2
     assert "fortnight" in capsys.readouterr().err
+    missing = ("--config", str(tmp_path / "missing"), "--table", table["name"])
+    assert run(table, "check", "alice", *missing) == 2
+    assert capsys.readouterr().err.count(str(tmp_path / "missing")) == 1
 
 
 def test_stats_shows_the_buckets_of_a_table(table: Any, capsys: Output) -> None:

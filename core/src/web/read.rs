@@ -324,7 +324,11 @@ fn collision(name: &str, used_name: &str, renamed: bool) -> String {
 
 #[cfg(feature = "config")]
 fn from_file(path: &str) -> Result<Config> {
-    Config::from_file(path).map_err(|error| error.in_file(path))
+    Config::from_file(path).map_err(|error| match (error.kind(), error.field()) {
+        // The message has the path.
+        (crate::ErrorKind::File, None) => error,
+        _ => error.in_file(path),
+    })
 }
 
 #[cfg(not(feature = "config"))]
