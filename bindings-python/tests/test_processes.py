@@ -174,3 +174,46 @@ def test_spawned_processes_share_the_buckets_of_middleware(tmp_path: Path, metho
         for table in tables:
             table.unlink()
     assert len(tables) == 1, "the processes leave one table"
+
+
+APPLICATION = """
+import sys
+from wsgiref.util import setup_testing_defaults
+from dthrottle.wsgi import ThrottleMiddleware
+
+def hello(environ, start_response):
+    start_response("200 OK", [])
+    return [b""]
+
+app = ThrottleMiddleware(hello, "2/day", table={"name": "app", "dir": sys.argv[1]})
+for _ in range(3):
+    environ = {"REMOTE_ADDR": "203.0.113.7"}
+    setup_testing_defaults(environ)
+    app(environ, lambda status, _fields: print(status[:3]))
+"""
+
+
+def run_application(folder: Path, fresh: str) -> tuple[list[str], list[str]]:
+    """Send three requests in a new process. Return their statuses, and the lines of the log."""
+    done = subprocess.run(
+        [sys.executable, "-c", APPLICATION, folder],
+        env={**os.environ, "DTHROTTLE_FRESH_TABLES": fresh},
+        timeout=60,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split(), done.stderr.splitlines()
+
+
+def test_refusal_caused_by_an_earlier_process_is_logged_once(tmp_path: Path) -> None:
+    assert run_application(tmp_path, "0") == (["200", "200", "429"], [])
+    statuses, (line,) = run_application(tmp_path, "0")
+    assert statuses == ["429"] * 3
+    assert 'before this process opened the table "app"' in line
+
+
+def test_each_process_has_an_empty_table_if_fresh_tables_are_on(tmp_path: Path) -> None:
+    run_application(tmp_path, "0")
+    for _ in range(2):
+        assert run_application(tmp_path, "1") == (["200", "200", "429"], [])
