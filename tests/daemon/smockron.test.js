@@ -32,21 +32,21 @@ class IndependentGatekeeper {
     })();
   }
 
-  report(status, who, now = Date.now()) {
-    return this.accounting.send(['web\0', status, who, String(now), status === 'DELAYED' ? String(now) : '']);
+  report(status, tag, now = Date.now()) {
+    return this.accounting.send(['web\0', status, tag, String(now), status === 'DELAYED' ? String(now) : '']);
   }
 
-  of(who) {
-    return this.received.filter((frames) => frames[2] === who);
+  of(tag) {
+    return this.received.filter((frames) => frames[2] === tag);
   }
 
   /** Waits until both sockets are connected, because PUB and SUB lose earlier messages. */
   async connected() {
-    const who = `connected-${Math.random()}`;
+    const tag = `connected-${Math.random()}`;
     await waitUntil(async () => {
-      for (let i = 0; i < 11; i += 1) await this.report('ACCEPTED', who);
+      for (let i = 0; i < 11; i += 1) await this.report('ACCEPTED', tag);
       await sleep(20);
-      return this.of(who).length > 0;
+      return this.of(tag).length > 0;
     });
   }
 
@@ -59,9 +59,9 @@ class IndependentGatekeeper {
 
 /** Waits until the master has processed all earlier messages of a gatekeeper. */
 async function waitUntilProcessed(keeper) {
-  const who = `settle-${Math.random()}`;
-  for (let i = 0; i < 11; i += 1) await keeper.report('ACCEPTED', who);
-  await waitUntil(() => keeper.of(who).length > 0);
+  const tag = `settle-${Math.random()}`;
+  for (let i = 0; i < 11; i += 1) await keeper.report('ACCEPTED', tag);
+  await waitUntil(() => keeper.of(tag).length > 0);
 }
 
 describe('an independent gatekeeper with the daemon as master', { concurrency: true }, () => {
@@ -121,16 +121,16 @@ async function serve(t, address, options = {}) {
     server.closeAllConnections();
   });
   const url = `http://127.0.0.1:${server.address().port}/`;
-  const ask = async (who) => {
-    const answer = await fetch(url, { headers: { 'x-who': who } });
+  const ask = async (tag) => {
+    const answer = await fetch(url, { headers: { 'x-who': tag } });
     return { status: answer.status, retryAfter: answer.headers.get('Retry-After'), body: await answer.text() };
   };
   const connected = async () => {
     const before = keeper.master.received;
     await waitUntil(async () => {
       // Uses a new tag each time and does not wait for the responses, which may be delayed.
-      const who = `connected-${Math.random()}`;
-      for (let i = 0; i < 6; i += 1) ask(who).catch(() => {});
+      const tag = `connected-${Math.random()}`;
+      for (let i = 0; i < 6; i += 1) ask(tag).catch(() => {});
       await sleep(50);
       return keeper.master.received > before;
     });
@@ -164,7 +164,7 @@ for (const Master of [DaemonMaster, IndependentMaster]) {
         assert.equal(passed.length + rejected.length, 30);
         assert.ok(passed.length > 1 && rejected.length > 0, `${passed.length} passed`);
         assert.ok(rejected.every(({ body, retryAfter }) => body === 'Rejected\n' && Number(retryAfter) >= 1));
-        const turns = times.filter(([who]) => who === 'alice').map(([, time]) => time - start);
+        const turns = times.filter(([tag]) => tag === 'alice').map(([, time]) => time - start);
         assert.equal(turns.length, passed.length);
         // Requests may be late on a busy machine, but never early.
         turns.forEach((turn, i) => assert.ok(turn >= 500 * i - 5, `spaced: ${turns}`));
@@ -234,14 +234,14 @@ describe("dthrottle's gatekeeper", { concurrency: true }, () => {
     const sample = async (share) => {
       const { ask, connected } = await serve(t, master.address, { maxDelayMs: 0, tellRejected: share });
       await connected();
-      const who = `share-${share}`;
-      await waitUntil(async () => (await ask(who)).status === 503);
-      const answers = await Promise.all(Array.from({ length: 400 }, () => ask(who)));
+      const tag = `share-${share}`;
+      await waitUntil(async () => (await ask(tag)).status === 503);
+      const answers = await Promise.all(Array.from({ length: 400 }, () => ask(tag)));
       assert.ok(answers.every(({ status }) => status === 503));
       // Messages of one gatekeeper arrive in order.
-      await ask(`${who}-last`);
-      await waitUntil(() => master.messages.some((frames) => frames[2] === `${who}-last`));
-      return master.messages.filter((frames) => frames[1] === 'REJECTED' && frames[2] === who).length;
+      await ask(`${tag}-last`);
+      await waitUntil(() => master.messages.some((frames) => frames[2] === `${tag}-last`));
+      return master.messages.filter((frames) => frames[1] === 'REJECTED' && frames[2] === tag).length;
     };
     assert.equal(await sample(0), 0);
     assert.equal(await sample(1), 401);
@@ -263,7 +263,7 @@ describe("dthrottle's gatekeeper", { concurrency: true }, () => {
     const { gaveUp } = keeper.counts;
     const leaving = request(url, { headers: { 'x-who': 'leaves' } }).on('error', () => {});
     leaving.end();
-    await waitUntil(() => asked.filter(([who]) => who === 'leaves').length === 3);
+    await waitUntil(() => asked.filter(([tag]) => tag === 'leaves').length === 3);
     leaving.destroy();
     await waitUntil(() => keeper.counts.gaveUp === gaveUp + 1);
     for (const frames of [['web\0'], ['web\0', 'DELAY_UNTIL', 'x'], ['web\0', 'DELAY_UNTIL', 'x', 'soon'], ['web\0', 'STOP', 'x', '1']]) {
