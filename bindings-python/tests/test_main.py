@@ -83,8 +83,10 @@ def test_check_by_another_rate_changes_no_bucket_without_a_flag(table: Any, caps
     throttle.allow("alice")
     for command in ("peek", "check", "reset"):
         assert run(table, command, "alice", "--rate", "100/s") == 2
-        assert "another rate or burst" in capsys.readouterr().err
+        assert "no rule of domain" in capsys.readouterr().err
         assert throttle.peek("alice").remaining == 0
+    assert run(table, "peek", "alice", "--rate", "1/hour", "--domain", "unknown") == 2
+    assert "no rule of domain 'unknown'" in capsys.readouterr().err
     assert run(table, "check", "alice", "--rate", "1/hour") == 1
     changed = ("--rate", "100/s", "--change-rules")
     assert run(table, "check", "bob", *changed) == 0

@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--change-rules",
             action="store_true",
-            help="allow a rate or burst that the domain does not have in the table",
+            help="allow rules that the table does not have",
         )
     return parser
 
@@ -190,8 +190,8 @@ def _native_and_tag(args: argparse.Namespace) -> tuple[Middleware, bytes]:
     changed = native.changed_domain
     if changed is not None and not args.change_rules:
         message = (
-            f"the domain {changed!r} has another rate or burst in this table; give the rules of the "
-            "application, or --change-rules to count the tag by these from now on"
+            f"this table has no rule of domain {changed!r} with this name, rate and burst; give "
+            "the rules of the application, or --change-rules to change the table"
         )
         raise _UsageError(message)
     native.open()
