@@ -186,19 +186,13 @@ static int exchanging_child(void)
     return count == 1 ? found : -1;
 }
 
-static int is_another(int before)
-{
-    int now = exchanging_child();
-    return now >= 0 && now != before;
-}
-
 static void one_child_at_a_time_runs_the_exchange(void)
 {
     dthrottle_config_t *config = configuration();
     dthrottle_table_t table = DTHROTTLE_TABLE_INIT;
     char error[256];
     pid_t children[CHILDREN];
-    int status;
+    int first, second, third, status;
 
     table.name = "prefork";
     table.name_len = strlen(table.name);
@@ -218,19 +212,17 @@ static void one_child_at_a_time_runs_the_exchange(void)
     UNTIL(shared->opened == CHILDREN);
     EQUAL(files_in_folder(), 2);
     shared->go = 1;
-    UNTIL(exchanging_child() >= 0);
-    int first = exchanging_child();
+    UNTIL((first = exchanging_child()) >= 0);
     UNTIL(shared->passed[0] + shared->passed[1] + shared->passed[2] + shared->passed[3] >= BURST);
 
     /* Another child continues the exchange if its child stops it or is killed. */
     shared->retired = first + 1;
-    UNTIL(is_another(first));
-    int second = exchanging_child();
+    UNTIL((second = exchanging_child()) >= 0 && second != first);
     MUST(kill(children[second], SIGKILL) == 0);
     MUST(waitpid(children[second], &status, 0) == children[second] && WIFSIGNALED(status));
     shared->runs_exchange[second] = 0;
-    UNTIL(is_another(second));
-    CHECK(exchanging_child() != first);
+    UNTIL((third = exchanging_child()) >= 0 && third != second);
+    CHECK(third != first);
 
     for (int i = 0; i < CHILDREN; i++) {
         if (i == second)
