@@ -1157,7 +1157,7 @@ int32_t dthrottle_clock_new(dthrottle_clock_t **out);
  */
 void dthrottle_clock_free(dthrottle_clock_t *clock);
 
-/** Advances the clock. Its last time is 584 years after zero. */
+/** Advances the clock. It stops at 2^64 - 1 ns, after 584 years. */
 int32_t dthrottle_clock_advance(dthrottle_clock_t *clock, uint64_t by_ns);
 
 /**

@@ -27,7 +27,7 @@ pub unsafe extern "C" fn dthrottle_clock_free(clock: *mut Clock) {
     });
 }
 
-/// Advances the clock. Its last time is 584 years after zero.
+/// Advances the clock. It stops at 2^64 - 1 ns, after 584 years.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_clock_advance(clock: *mut Clock, by_ns: u64) -> i32 {
     guard!(|c| {

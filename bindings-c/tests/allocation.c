@@ -3,7 +3,7 @@
  */
 #include "check.h"
 
-/* The malloc of glibc, by the name that glibc provides for replacements. */
+/* The allocation functions of glibc, which our replacements call. */
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);

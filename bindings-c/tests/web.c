@@ -119,7 +119,7 @@ static void invalid_utf8_does_not_bypass_the_limit(void)
     dthrottle_response_t response = DTHROTTLE_RESPONSE_INIT;
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
 
-    check_context = "bytes of clients";
+    check_context = "invalid UTF-8";
     request.peer = "203.0.113.7";
     request.peer_len = strlen(request.peer);
     request.forwarded = "\xff\xfe";

@@ -1,4 +1,5 @@
-//! The command `dthrottle`: manages the named tables of a machine, queries a daemon, and simulates.
+//! The command `dthrottle`: manages the named tables of a machine, queries a daemon, and simulates
+//! busy responses.
 #![forbid(unsafe_code)]
 
 mod bench;

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_counts_in_every_bucket_with_at_least_its_bound() {
+    fn a_duration_counts_in_every_bucket_whose_bound_is_not_exceeded() {
         let histogram = Histogram::default();
         histogram.add(Duration::from_micros(10), 3);
         histogram.add(Duration::from_nanos(10_001), 1);

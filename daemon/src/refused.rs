@@ -80,8 +80,8 @@ fn escaped(tag: &[u8]) -> String {
     out
 }
 
-/// Control characters, separators of lines, and what Unicode lists as `Default_Ignorable_Code_Point`,
-/// which includes the marks of writing direction.
+/// Returns true for control characters, line separators, and the characters with the Unicode
+/// property `Default_Ignorable_Code_Point`, which include the marks of writing direction.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,

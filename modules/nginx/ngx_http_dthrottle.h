@@ -1,6 +1,6 @@
 /*
  * Types and functions shared by the files of the module. A zone is a domain of the throttle. A
- * limit is the use of a zone in a location. The first process only reads and checks the
+ * limit is the use of a zone in a location. The master process only reads and checks the
  * configuration. Each worker opens the throttle by the name of its table, with the rights of the
  * worker.
  */
@@ -16,7 +16,7 @@
 #define NGX_HTTP_DTHROTTLE_NS_PER_MS 1000000
 #define NGX_HTTP_DTHROTTLE_NS_PER_S 1000000000
 #define NGX_HTTP_DTHROTTLE_ERROR 512
-/* Below the maximum of the library, so that adding one is always possible. */
+/* Below the maximum of the library, so that burst + 1 is always valid. */
 #define NGX_HTTP_DTHROTTLE_MAX_BURST 1000000000000
 
 typedef enum {
@@ -57,11 +57,11 @@ typedef struct {
     uint64_t                          burst;
     /* How many requests beyond the rate are not delayed. UINT64_MAX if none is delayed. */
     uint64_t                          delay;
-    /* A request is delayed by the time that the bucket needs to refill beyond this time. */
+    /* If the bucket needs longer than this to refill, the request is delayed by the excess. */
     uint64_t                          free_ns;
     /* A request is refused if the bucket needs longer than this to refill. */
     uint64_t                          most_ns;
-    /* By how much one request prolongs the refill, rounded down. */
+    /* How much longer the bucket needs to refill after one more request, rounded down. */
     uint64_t                          step_ns;
     /* With the rules of a file: the longest delay. */
     uint64_t                          max_delay_ns;
@@ -91,7 +91,7 @@ typedef struct {
 typedef struct ngx_http_dthrottle_ctx_s {
     ngx_http_dthrottle_status_e  status;
     ngx_array_t                 *limits;
-    /* The only limit, if a request can be charged without a peek before. */
+    /* The only limit, if a request can be charged without peeking first. */
     ngx_http_dthrottle_limit_t  *simple;
     /* The limit that refused, or would have without dry run, and its decision. */
     ngx_http_dthrottle_limit_t  *refusing;

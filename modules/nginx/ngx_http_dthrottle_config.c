@@ -1,6 +1,6 @@
 /*
- * Builds the configuration of the library from all directives and checks it. Only workers open it,
- * so `nginx -t` leaves nothing behind.
+ * Builds the configuration of the library from all directives and checks it. Only workers open
+ * the throttle, so `nginx -t` creates no table.
  */
 #include "ngx_http_dthrottle.h"
 
@@ -104,7 +104,7 @@ ngx_http_dthrottle_add_zone(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf,
            ? NGX_OK : ngx_http_dthrottle_zone_error(cf, zone, dthrottle_status_text(status));
 }
 
-/* Sets the table: that of the directive, of the file, or one that is named after this server. */
+/* Sets the table of the directive or of the file. The default name is a hash of our paths. */
 static ngx_int_t
 ngx_http_dthrottle_add_table(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf)
 {
@@ -171,7 +171,7 @@ ngx_http_dthrottle_build(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf)
         && dthrottle_config_set_cluster(mcf->config, mcf->settings, mcf->setting_lens,
                                         mcf->nsettings, error, sizeof(error)) != DTHROTTLE_OK)
     {
-        /* Each directive alone has been checked before. */
+        /* Each directive was valid on its own, so the error is a conflict of both. */
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "dthrottle_config \"%V\" and dthrottle_cluster "
                       "contradict each other: %s", &mcf->path, error);
         return NGX_ERROR;

@@ -1,14 +1,14 @@
 /*
- * dthrottle_table, dthrottle_cluster and dthrottle_config: directives for the whole server. Each
- * one is checked by the library when it is read, so that nginx adds its line to the error.
+ * dthrottle_table, dthrottle_cluster and dthrottle_config: directives for the whole server. The
+ * library checks each one when nginx reads it, so that an error names the line of the directive.
  */
 #include "ngx_http_dthrottle.h"
 
 #define NGX_HTTP_DTHROTTLE_MAX_FILE (1024 * 1024)
 
 /*
- * Checks and frees a configuration that has one directive's values; status is that of the call
- * that set them. Errors are logged with the directive, or with the file.
+ * Checks and frees a configuration that contains the values of one directive. status is the result
+ * of the call that set these values. Errors are logged with the directive, or with the file.
  */
 static char *
 ngx_http_dthrottle_check_config(ngx_conf_t *cf, dthrottle_config_t *config, int32_t status,
@@ -18,7 +18,7 @@ ngx_http_dthrottle_check_config(ngx_conf_t *cf, dthrottle_config_t *config, int3
     dthrottle_rule_t   none = DTHROTTLE_RULE_INIT;
 
     if (status == DTHROTTLE_OK) {
-        /* The rules may be in zones, so this configuration needs none. */
+        /* The rules may be in zones. A configuration without rules must be unlimited. */
         none.rate = "unlimited";
         none.rate_len = sizeof("unlimited") - 1;
         status = dthrottle_config_add_rule(config, NULL, 0, &none);

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn hoppers_change_the_node_when_refused() {
+    fn a_hopper_changes_the_node_when_it_is_refused() {
         let mut last = None;
         run(ClientKind::Hopper, 1000.0, |now, request| {
             let allowed = now % 7 != 0;

@@ -1,5 +1,6 @@
 //! Generates code and documents from core's lists of records, error kinds and configuration keys,
-//! where macros cannot: whole files, and the parts of files between `xtask: NAME` and `xtask: end`.
+//! where a macro cannot do it. Writes whole files, and the parts of files between `xtask: NAME` and
+//! `xtask: end`.
 
 mod c;
 mod documents;

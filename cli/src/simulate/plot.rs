@@ -1,4 +1,4 @@
-//! A simulation as an SVG plot: one panel for each way to recover.
+//! A simulation as an SVG plot: one panel for each recovery setting.
 
 use dthrottle_plot::{Legend, Line, Panel, Scale};
 
@@ -15,14 +15,15 @@ const LINES: [(&str, usize, Figure); 4] = [
     ("limit", 2, |row| row.limit),
 ];
 
-pub(super) fn svg(title: &str, trouble: u32, runs: &[Run]) -> String {
-    let panels: Vec<Panel> = runs.iter().map(|run| panel(title, trouble, run)).collect();
+pub(super) fn svg(title: &str, busy_end: u32, runs: &[Run]) -> String {
+    let panels: Vec<Panel> = runs.iter().map(|run| panel(title, busy_end, run)).collect();
     dthrottle_plot::svg(&panels)
 }
 
-fn panel(title: &str, trouble: u32, run: &Run) -> Panel {
+fn panel(title: &str, busy_end: u32, run: &Run) -> Panel {
     let last = run.rows.last().map_or(2, |row| row.time.max(2));
-    // The limit may be above all requests. Values above the panel are drawn at its edge.
+    // The scale ignores the limit, which may be far above the requests. Values above the panel are
+    // drawn at its edge.
     let most = run.rows.iter().map(|row| row.rps + row.throttled).fold(1.0, f64::max);
     let line = |(name, colour, value): (&str, usize, Figure)| Line {
         name: Some(name.into()),
@@ -36,7 +37,7 @@ fn panel(title: &str, trouble: u32, run: &Run) -> Panel {
         x: ("seconds".into(), Scale::Linear(1.0, last.into())),
         y: ("per second".into(), Scale::Linear(0.0, most * 1.1)),
         x_ticks: Some((5..=last).step_by(5).map(f64::from).collect()),
-        shade: Some((1.0, trouble.into(), "with busy responses".into())),
+        shade: Some((1.0, busy_end.into(), "with busy responses".into())),
         lines: LINES.map(line).into(),
         height: 260.0,
         legend: Legend::Above,

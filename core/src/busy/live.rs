@@ -3,9 +3,9 @@
 //!
 //! A cut halves the rate of requests, at most once per second. The limit then stays constant for a
 //! while, and at the start of that time no requests are sent. After that it quickly recovers to
-//! near the last good rate, continues in small steps beyond it, and after a time without busy
-//! responses it multiplies until there is none. After the first cut, which says little about the
-//! service, it multiplies immediately.
+//! near the last good rate, and continues in small steps beyond it. If there is still no busy
+//! response, it grows exponentially until it has no effect and is removed. The first cut shows
+//! little about the capacity of the service, so the limit grows exponentially at once after it.
 
 use super::meter::SECOND;
 
@@ -112,24 +112,24 @@ impl Live {
     /// Returns the cut that a busy response causes.
     pub(crate) fn cut(&self, before: Option<Cut>, now: u64, seen: Observation, floor: f64) -> Cut {
         let Observation { sent, good, limit, from_peer, unpaused_ns } = seen;
-        // Each node sees only its share of the requests, and small numbers vary. So a node that was
-        // only told of the busy response cuts half as far, and uses its limit as its rate unless it
-        // sent much less.
+        // Each node sees only its share of the requests, and small numbers vary. So a node that
+        // learns of the busy response from a peer makes a smaller cut, and uses its limit as its
+        // rate unless it sent much less.
         let (left, used) = match from_peer {
             true => (self.cut.sqrt(), USED_SHARE / 2.0),
             false => (self.cut, USED_SHARE),
         };
-        let open = unpaused_ns.min(SECOND) as f64 / SECOND as f64;
-        // If the limit restricted the requests, it is the rate of this moment rather than of the
-        // last second.
-        let rate = limit.filter(|limit| sent >= limit * open * used).unwrap_or(sent);
+        let unpaused = unpaused_ns.min(SECOND) as f64 / SECOND as f64;
+        // If the limit restricted the requests, it is closer to the current rate than the average
+        // of the last second.
+        let rate = limit.filter(|limit| sent >= limit * unpaused * used).unwrap_or(sent);
         let share = good.map_or(1.0, |good| (good / sent).min(1.0));
         let good = match before {
-            // This may be early in the first second, when the rate says little.
+            // The service may have been called for less than a second, too short to measure a rate.
             None => 0.0,
             // The service serves nothing now, so its earlier rate is the best estimate for later.
             Some(before) if good == Some(0.0) => before.good.into(),
-            // A moment in which the service fails must not count as the rate that it can serve.
+            // A short failure of the service must not reduce the estimate to almost zero.
             Some(before) => (rate * share).max(f64::from(before.good) * self.cut),
         };
         let limit = (rate * left).clamp(floor, MAX_LIMIT) as f32;
@@ -223,13 +223,13 @@ mod tests {
         assert_eq!(
             next(seen(50.0, Some(0.0))),
             (25.0, 40.0),
-            "no good responses: the earlier rate"
+            "without good responses, the earlier rate is kept"
         );
-        assert_eq!(next(seen(50.0, Some(1.0))), (25.0, 20.0), "at most halved by one cut");
+        assert_eq!(next(seen(50.0, Some(1.0))), (25.0, 20.0), "one cut at most halves the rate");
         assert_eq!(next(seen(50.0, None)), (25.0, 50.0), "good responses are not reported");
-        assert_eq!(next(seen(50.0, Some(1e9))), (25.0, 50.0), "at most as many as requests");
+        assert_eq!(next(seen(50.0, Some(1e9))), (25.0, 50.0), "capped at the requests");
         let used = Observation { limit: Some(70.0), ..seen(50.0, Some(45.0)) };
-        assert_eq!(next(used), (35.0, 63.0), "the current limit");
+        assert_eq!(next(used), (35.0, 63.0), "the current limit counts as the rate");
         let unused = Observation { limit: Some(500.0), ..seen(50.0, Some(45.0)) };
         assert_eq!(next(unused), (25.0, 45.0));
         let reported = Observation { limit: Some(70.0), from_peer: true, ..seen(30.0, Some(30.0)) };

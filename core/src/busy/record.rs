@@ -1,4 +1,4 @@
-//! The calls about one service: the words of its record, and the arithmetic that changes them.
+//! The record of one service: its words, and the arithmetic that changes them.
 //!
 //! Each word is changed separately. If several processes change two of them at the same time, the
 //! words may be from different moments, and one request more or less is sent.
@@ -19,8 +19,8 @@ use crate::config::{BusyConfig, Mode};
 const MAX_DOCUMENT_AGE_NS: u64 = 2 * SECOND;
 /// A pause is reported to peers if it ends more than this after the previous one.
 const MIN_PAUSE_CHANGE_NS: u64 = SECOND / 10;
-/// Requests that may be sent at the same time under a limit, as the time in which the limit allows
-/// them; at least one.
+/// The burst under a limit, as a time: at once, as many requests may be sent as the limit allows in
+/// this time, and at least one.
 const BURST_NS: u64 = SECOND / 20;
 /// Set in the value of a record with a limit, so that it is higher than any without.
 const HAS_LIMIT: u64 = 1 << 63;
@@ -60,9 +60,8 @@ impl Record<'_> {
     }
 
     /// Returns how valuable the record is to its owner: zero if idle, higher the later it was used,
-    /// highest with a limit. A record with other settings is judged by these settings. With the
-    /// same mode that is nearly right; otherwise the record that is evicted may not be the best
-    /// choice.
+    /// highest with a limit. A record that was written with other settings is read as if it had
+    /// these settings. If the modes differ, the record that is evicted may not be the best choice.
     pub(super) fn value(self, now: u64) -> u64 {
         if self.is_idle(now) {
             return 0;
@@ -305,8 +304,8 @@ pub(super) fn had_limit(value: u64) -> bool {
     value >= HAS_LIMIT
 }
 
-/// Returns the time between two requests under a limit, and the time in which the limit allows as
-/// many requests as may be sent at once, both in nanoseconds.
+/// Returns the time between two requests under a limit, and the burst as a time (see `BURST_NS`),
+/// both in nanoseconds.
 fn spacing(limit: f64) -> (u64, u64) {
     let unit = (SECOND as f64 / limit).max(1.0) as u64;
     (unit, unit.max(BURST_NS))

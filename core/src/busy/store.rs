@@ -31,7 +31,7 @@ impl Store {
         set::find(self.region.set(key.name()), key)
     }
 
-    /// Returns the record of a service, which gets one if it has none; see `set::take`.
+    /// Returns the record of a service. Claims one if the service has none; see `set::take`.
     pub(super) fn take(
         &self,
         key: ServiceKey,
@@ -46,12 +46,12 @@ impl Store {
         self.region.services().iter().filter(|service| service.key().is_local())
     }
 
-    /// Adds a busy response, which will be broadcast, to a record that belonged to the service a moment
-    /// ago.
+    /// Adds a busy response, which will be broadcast, to a record that belonged to the service a
+    /// moment ago.
     pub(super) fn add_local_busy(&self, service: &Service, key: ServiceKey, report: BusyReport) {
         service.add_local_busy(key.name(), report);
-        // Release: a process that sees the flag sees the report. Not a store, which loom cannot order
-        // with the change in `take_local_busy`.
+        // Release: a process that sees the flag sees the report. A swap, because loom cannot order
+        // a store with the change in `take_local_busy`.
         self.region.header().has_local_busy.swap(1, Ordering::Release);
     }
 
@@ -74,8 +74,8 @@ impl Store {
         for step in 0..SERVICES {
             let index = (from + step) % SERVICES;
             if taken == most {
-                // Not a store, so that a process that sees the flag also sees the reports of
-                // others.
+                // A store would end the release sequence. With `fetch_or`, a process that sees the
+                // flag also sees the reports that other processes added.
                 flag.fetch_or(1, Ordering::Relaxed);
                 return index;
             }
@@ -105,7 +105,7 @@ impl Store {
         self.region.header().shared_ns.store(self.now().max(1), Ordering::Relaxed);
     }
 
-    /// Returns true if a process has requested that recently.
+    /// Returns true if a process has called `request_sharing` recently.
     pub(super) fn is_sharing_requested(&self) -> bool {
         let requested_at = self.region.header().shared_ns.load(Ordering::Relaxed);
         // A time far in the future was written with another clock and does not count.

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ip_address_in_a_message_has_the_form_of_a_socket_address() {
+    fn an_ip_address_is_encoded_like_a_socket_address() {
         let origin = Origin { node: u64::MAX, incarnation: 5 };
         for text in ["192.0.2.7:7373", "[2001:db8::7]:1", "[fe80::1%3]:65535"] {
             let address: SocketAddr = text.parse().unwrap();

@@ -1,4 +1,4 @@
-//! Turns a configuration tree into a `Config`: which keys exist, and which type of value each takes.
+//! Converts a configuration tree to a `Config`. Defines the keys and the type of each value.
 
 use super::reader::{ConfigTable, Keys, Names, Reader, join};
 use super::table::{Size, TableConfig, TableKind};

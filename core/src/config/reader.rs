@@ -157,8 +157,8 @@ impl Reader {
     }
 }
 
-/// Joins a path and a key with a dot. Quotes a key that is not a plain word, and shortens a very long
-/// one.
+/// Joins a path and a key with a dot. Quotes a key that is not a plain word, and shortens a very
+/// long one.
 pub(super) fn join(path: &str, key: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let key = match key.is_empty() || key.len() > 1000 || !key.chars().all(plain) {
@@ -168,7 +168,8 @@ pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
-/// Returns the Levenshtein distance of two words: the number of characters to change, add or remove.
+/// Returns the Levenshtein distance of two words: the number of characters to change, add or
+/// remove.
 pub(crate) fn edit_distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, x) in a.chars().enumerate() {

@@ -8,9 +8,9 @@ use super::slot::RULES;
 
 /// Bytes of a page, the unit of mapping.
 pub(crate) const PAGE: usize = 4096;
-/// Lines in a page. Each has one bit of a word.
+/// Lines in a page: 64, one for each bit of a bitmap word.
 pub(super) const PAGE_LINES: usize = PAGE / size_of::<Line>();
-/// Number of peer slots, in tables that have any: the most nodes of a cluster.
+/// Number of peer slots in a table with exchange: the maximum number of nodes in a cluster.
 const PEER_SLOTS: usize = 1024;
 
 /// The sizes that determine the layout of a region.
@@ -39,11 +39,12 @@ impl Geometry {
         is_possible.then_some(Geometry { peer_slots: peer_slots as usize, ..geometry })
     }
 
-    /// The largest geometry with the same peer slots that takes at most so many bytes.
+    /// The largest geometry with the same peer slots that takes at most `bytes`.
     pub(crate) fn within(self, bytes: u64) -> Geometry {
         let lines = usize::try_from(bytes).unwrap_or(usize::MAX) / size_of::<Line>();
         let mut fit = self.with_lines(lines);
-        // The size is slightly less than linear in lines, so a few steps suffice.
+        // A line takes slightly more than 64 bytes. With 72, each step removes about nine tenths of
+        // the excess, so a few steps suffice.
         while fit.lines > Geometry::MIN_LINES && fit.bytes() as u64 > bytes {
             let over = fit.bytes() as u64 - bytes;
             let fewer = usize::try_from(over.div_ceil(72)).unwrap_or(usize::MAX);
@@ -65,7 +66,7 @@ impl Geometry {
         Geometry { lines: Geometry::new(lines).lines, ..self }
     }
 
-    /// Number of tags that use six tenths of the slots.
+    /// Number of tags with one bucket each that fill 60% of the slots.
     pub(crate) fn tags(self) -> u64 {
         (self.lines * SLOTS) as u64 * 6 / 10
     }

@@ -7,8 +7,8 @@ use super::{Table, line, rules};
 
 impl Table {
     /// Frees all rules that no live process uses and no bucket names. `exclude` returns true if a
-    /// rule has no user, and from then on keeps users away until this function has returned. Full
-    /// buckets without pending hits are removed. Reads the whole table.
+    /// rule has no user. No process can then start to use that rule until this function has
+    /// returned. Full buckets without pending hits are removed. Reads the whole table.
     pub(crate) fn reclaim_rules(&self, now: u64, mut exclude: impl FnMut(u16) -> bool) {
         let mut is_free = vec![false; RULES];
         for (index, entry) in rules::used(self.region.rules()) {
@@ -18,19 +18,19 @@ impl Table {
         self.each_cell(|_, cell| {
             let rule = usize::from(cell.load().rule());
             if is_free[rule] {
-                let is_meant = |slot: Slot| usize::from(slot.rule()) == rule;
+                let names_rule = |slot: Slot| usize::from(slot.rule()) == rule;
                 let on_replace =
                     |slot: Slot| self.unreported.add(slot.pending() * self.quantum_of(slot));
                 let cost = |slot| self.eviction_cost(slot, now);
-                is_free[rule] = line::clear(cell, is_meant, cost, on_replace);
+                is_free[rule] = line::clear(cell, names_rule, cost, on_replace);
             }
             true
         });
         let used = rules::used(self.region.rules());
         let freed: Vec<_> = used.filter(|(index, _)| is_free[usize::from(*index)]).collect();
         freed.iter().for_each(|(_, entry)| entry.set_ready(false));
-        // Pairs with the fence in `pin_rules`. A process pins the rules and then searches its own
-        // rule. Either it finds its rule freed, or we see the pin.
+        // Pairs with the fence in `pin_rules`. A process pins the rules and then searches for its
+        // rule. Either it sees that its rule is freed, or we see the pin.
         fence(Ordering::SeqCst);
         if self.are_rules_pinned() {
             freed.iter().for_each(|(_, entry)| entry.set_ready(true));

@@ -1,9 +1,9 @@
-//! The list of rules in a region, which slots name by index.
+//! The list of rules in a region. A slot refers to its rule by the index in this list.
 //!
-//! A rule with another rate or burst is another rule with another index. So the index in a slot
-//! always determines how its TAT was counted, whatever the configuration of the process that reads
-//! it. An index that no slot names and no live process uses is reused for another rule.
-//! `reclaim.rs` finds indexes that no slot names, `rule_users.rs` those that no process uses.
+//! A rule whose rate or burst changes gets a new index. So the index in a slot always determines
+//! how its TAT was counted, whatever the configuration of the process that reads it. An index that
+//! no slot contains and no live process uses is reused for another rule. `reclaim.rs` finds indexes
+//! that no slot contains, `rule_users.rs` those that no process uses.
 
 use std::sync::atomic::Ordering;
 
@@ -112,9 +112,9 @@ pub(super) fn find(rules: &[SharedRule], id: u64, scale: &Scale) -> Option<u16> 
 }
 
 /// Adds a rule and returns its index, or `None` if the list is full. Freed entries are reused only
-/// if `may_reuse` returns true, which it may do in one process at a time. `hold` is called before
-/// an entry is taken, because a taken entry cannot be returned, and tells whether this process
-/// could hold the index.
+/// if `may_reuse` returns true, which it must not do in two processes at a time. `hold` is called
+/// before an entry is taken, because a taken entry cannot be returned. It returns true if this
+/// process now holds the index.
 pub(super) fn add(
     rules: &[SharedRule],
     id: u64,

@@ -41,8 +41,8 @@ impl Table {
         });
     }
 
-    /// Without the origins, reports of peers would be charged twice. Without the time of the last
-    /// exchange, pending hits would not be copied.
+    /// Copies the state of the exchange. Without the windows of the peers, their reports would be
+    /// charged twice. Without the time of the last exchange, pending hits would not be copied.
     fn copy_exchange(&self, old: &Table) {
         let (from, to) = (old.region.header(), self.region.header());
         for (from, to) in [(&from.exchanged_ns, &to.exchanged_ns), (&from.slack_ns, &to.slack_ns)] {

@@ -34,7 +34,7 @@ pub(crate) fn live() -> Option<Mode> {
 }
 
 #[test]
-fn the_live_default_keeps_most_of_the_capacity() {
+fn the_live_default_uses_most_of_the_capacity() {
     for (clients, demand, capacity) in
         [(4, 1000.0, 400.0), (2, 300.0, 60.0), (8, 1000.0, 200.0), (16, 2000.0, 1500.0)]
     {

@@ -54,7 +54,7 @@ fn sent_by(net: &Net, node: usize) -> usize {
 }
 
 #[test]
-fn a_busy_response_of_one_node_limits_all_nodes_that_share() {
+fn a_busy_response_of_one_node_limits_all_nodes_that_share_busy_responses() {
     let (mut net, busy) = net(&[true, true, false, true], &BusyConfig::new());
     send(&mut net, &busy, 2 * SECOND);
     busy[0].on_busy(API, busy[0].now(), None);

@@ -155,7 +155,7 @@ fn a_node_with_a_new_address_becomes_a_member_again() {
 
 /// Old hits must not make newer hits late that are repaired in the same datagram.
 #[test]
-fn merged_repair_keeps_ages_apart() {
+fn reports_merged_for_repair_keep_their_own_ages() {
     let mut net = Net::of(2, &Rule::per_hour(1).burst(100));
     net.lose = Box::new(|_| true);
     admit(&net, 0, 1);

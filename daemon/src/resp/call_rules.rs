@@ -1,5 +1,5 @@
-//! Rules that are given in calls. They have a private table, which is not reported to peers. As in
-//! redis-cell, a key has one bucket for all rules.
+//! Rules that a command passes as its arguments. Their buckets are in a private table, which is not
+//! reported to peers. As in redis-cell, a key has one bucket for all rules.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -9,12 +9,12 @@ use dthrottle::{Config, Rate, Result, Rule, TableConfig, Throttle};
 
 use crate::state::Count;
 
-/// The most rules. A table has room for slightly more.
+/// The maximum number of rules, slightly less than the limit of a table.
 const MAX_RULES: usize = 4000;
-/// The most rules that one connection may add, so that one client cannot add all.
+/// The maximum number of rules that one connection may add, so that one client cannot use up all.
 const MAX_RULES_PER_CONNECTION: usize = 250;
 
-/// A rule as a call gives it.
+/// A rule, as the arguments of a command state it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct CallRule {
     pub(super) burst: u64,
@@ -52,8 +52,8 @@ impl CallRules {
         if *added >= MAX_RULES_PER_CONNECTION || known.rules.len() >= MAX_RULES {
             refused.add(1);
             return Err(format!(
-                "too many different rules: a connection can add {MAX_RULES_PER_CONNECTION}, and all together \
-                 {MAX_RULES}; give all keys of one kind the same rule"
+                "too many different rules: a connection can add {MAX_RULES_PER_CONNECTION}, and \
+                 all together {MAX_RULES}; give all keys of one kind the same rule"
             ));
         }
         let mut config = Config::default();

@@ -147,7 +147,7 @@ fn a_swap_that_does_not_compare_is_detected() {
     explore(Mutation::NoCompare, EMPTY, acts, |_| {});
 }
 
-/// Another tag crowds the home line while a claim is in progress there, so the next claim is
+/// Another tag fills the home line while a claim is in progress there, so the next claim is
 /// displaced.
 fn home_crowded_meanwhile(mutation: Mutation) {
     let acts: &[Act] = &[
@@ -258,8 +258,8 @@ fn a_tag_can_be_claimed_after_a_thread_was_killed_in_its_claim() {
     }
 }
 
-/// Buckets without eviction cost are cleared while a tag that has one returns, at home or
-/// displaced.
+/// Full buckets are cleared while a tag with a full bucket is charged again. The bucket is in the
+/// tag's home line or displaced.
 fn cleared(mutation: Mutation) {
     let acts: &[Act] = &[|actor| actor.clear(NOW), CHARGE_NOW, CHARGE_LATER];
     let at_home: Prepare = |actor| actor.put(TAG, 0, PAST);

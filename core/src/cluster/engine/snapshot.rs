@@ -40,7 +40,7 @@ struct WarmStart {
 }
 
 impl Snapshots {
-    /// Starts a warm start if `is_cold` is true: the node needs the buckets of a peer.
+    /// Begins a warm start if `is_cold` is true, because the node then needs the buckets of a peer.
     pub(super) fn new(now: u64, is_cold: bool) -> Snapshots {
         let start = is_cold.then(|| WarmStart {
             until: now + pace::WARM_START_TIMEOUT,
@@ -145,12 +145,13 @@ impl Engine {
 
     /// Sends a snapshot to a peer.
     pub(super) fn handle_snapshot_request(&mut self, now: u64, from: PeerAddr) {
-        // A node without rules has applied all reports but has no buckets.
+        // The windows of a node without rules include reports whose buckets it does not have.
         if self.snapshots.is_starting() || self.context.exchange.rules().is_empty() {
             return;
         }
         self.context.count(Counter::Snapshots, 1);
-        // Many nodes may start at the same time, and making a snapshot reads the whole table.
+        // A recent snapshot is sent again, because making one reads the whole table, and many nodes
+        // may start at the same time.
         let sent = self.snapshots.sent.take().filter(|(at, _)| now < at + pace::SNAPSHOT_LIFETIME);
         let (at, pages) = sent.unwrap_or_else(|| (now, self.write_snapshot(now).into()));
         for body in pages.iter() {

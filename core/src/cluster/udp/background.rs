@@ -69,8 +69,8 @@ impl Background {
         }
     }
 
-    /// Tells the peers that this node leaves, and ends the thread. Waits for the end for a short
-    /// time.
+    /// Tells the peers that this node leaves, and ends the thread. Waits for at most `STOP_TIMEOUT`
+    /// until it has ended.
     pub fn stop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         if !self.is_here() {

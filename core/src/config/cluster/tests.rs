@@ -153,7 +153,7 @@ fn errors_and_debug_output_do_not_show_secrets() {
 }
 
 #[test]
-fn errors_spell_keys_in_the_language_of_the_user() {
+fn errors_spell_keys_as_the_configuration_does() {
     let table = |key: &str, value: Value| {
         let name = Entry::new("name", Value::Text("web".into()));
         let cluster = Value::Table(vec![name, Entry::new(key, value)]);

@@ -51,7 +51,7 @@ fn update_at_home_changes_only_buckets_in_their_home_line() {
 }
 
 #[test]
-fn a_step_that_leaves_a_full_bucket_claims_no_slot() {
+fn an_update_that_leaves_the_bucket_full_claims_no_slot() {
     let test = TestTable::new(2, 10);
     let step = |tat| BucketUpdate { tat, hits: 0, answer: tat };
     assert_eq!(test.table.update(test.key(7), &test.scale, SECOND, Some(SECOND), step), Some(0));

@@ -104,7 +104,7 @@ fn a_long_snapshot_is_split_over_several_parts() {
 }
 
 #[test]
-fn a_window_with_many_gaps_loses_the_oldest() {
+fn a_window_with_too_many_gaps_keeps_only_the_latest_gaps() {
     let missing: Vec<_> = (1..=1024).map(|n| (n << 20, n << 20 | 1)).collect();
     let window = Window::new(1 << 40, missing.clone());
     let mut writer = SnapshotWriter::new();
