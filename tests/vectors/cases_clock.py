@@ -1,4 +1,4 @@
-"""Sequences on clocks that count from some epoch: the first reading of a throttle sets its zero."""
+"""Sequences on clocks with any epoch: a throttle counts time from its first reading."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sequence import Sequence
 
 TODAY = 1_760_000_000 * S  # Unix time
 EPOCHS = {
-    "last_ns_of_60_bits": (2**60 // S + 1) * S,  # a bucket of one tick per ns ended here
+    "last_ns_of_60_bits": (2**60 // S + 1) * S,  # beyond 60 bits of ns
     "unix_time": TODAY,
     "99_years": 99 * YEAR,
 }
@@ -41,7 +41,7 @@ def epoch(name: str, start: int) -> Sequence:
 def two_throttles() -> Sequence:
     made = Sequence(
         "epoch_two_throttles_on_one_clock",
-        "Each throttle begins with its own first reading of a clock that others read before.",
+        "Each throttle counts time from its own first reading of a shared clock.",
         {"rate": "5/minute"},
         throttles="AB",
     )

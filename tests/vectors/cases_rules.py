@@ -155,7 +155,7 @@ def dry_runs() -> list[Sequence]:
 
     override = Sequence(
         "dry_run_override",
-        "dry_run at the top holds for every domain that does not say false.",
+        "dry_run at the top applies to every domain that does not set dry_run = false.",
         {
             "rate": "1/s",
             "burst": 1,
@@ -199,14 +199,14 @@ def dry_run_waits() -> Sequence:
     )
     waits.check(0, max_delay_ns=3 * S, granted=1, dry_run=False, delay_ns=0, retry_after_ns=0)
     for seconds in range(1, 4):
-        spared: dict[str, Any] = {
+        expected: dict[str, Any] = {
             "granted": 1,
             "dry_run": True,
             "rule": None,
             "retry_after_ns": seconds * S,
         }
-        waits.peek(0, max_delay_ns=3 * S, allowed=True, delay_ns=0, **spared)
-        waits.check(0, max_delay_ns=3 * S, allowed=True, delay_ns=0, **spared)
+        waits.peek(0, max_delay_ns=3 * S, allowed=True, delay_ns=0, **expected)
+        waits.check(0, max_delay_ns=3 * S, allowed=True, delay_ns=0, **expected)
     # The whole cost was charged, so the next check would be refused.
     waits.check(0, max_delay_ns=3 * S, granted=0, dry_run=True, rule="rule1", retry_after_ns=4 * S)
     waits.check(0, cost=0, max_delay_ns=3 * S, granted=0, dry_run=True, rule=None, delay_ns=0)

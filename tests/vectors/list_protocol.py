@@ -1,4 +1,4 @@
-"""protocol.json: whole datagrams and what they mean. Those that are dropped: list_dropped.py."""
+"""protocol.json: whole datagrams with their content. list_dropped.py has those that are dropped."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ Case = tuple[str, str, str, int, Body]
 
 REPORTS: list[Case] = [
     ("one hit", "shared", "report", 0, report(section([[mark(1), 1, False]]))),
-    ("nothing, for a number that must not be missing", "shared", "report", 0, report(first=7, last=7)),
+    ("no sections, so that no report number is missing", "shared", "report", 0, report(first=7, last=7)),
     ("all lengths of hits", "shared", "report", 0, report(
         section([[mark(n), hits, n % 2 == 0] for n, hits in enumerate(
             (1, 63, 64, 8191, 8192, 2**20 - 1, 2**20, 2**27, 2**32 - 1))]),
         first=300, last=300)),
-    ("several rules and ages; one comes back", "shared", "report", 0, report(
+    ("several rules and ages, one rule twice", "shared", "report", 0, report(
         section(entries(3)), section(entries(2), age_us=0), section(entries(1), rule=0),
         section(entries(3)), first=2**32, last=2**32)),
     ("coarse quanta, the greatest age", "shared", "report", 0, report(
         section(entries(2), quantum=1000), section(entries(2), quantum=2**40, age_us=2**40))),
     ("a repair that sums up five numbers", "shared", "report", 0, report(
         section(entries(4)), first=5, last=9)),
-    ("the last numbers there are, and the longest span", "shared", "report", 0, report(
+    ("the greatest numbers and the longest span", "shared", "report", 0, report(
         first=2**64 - 2**32, last=MOST)),
     ("relayed for another origin", "shared", "report", 1, report(
         section(entries(2)), origin=OTHER, first=3, last=4)),
@@ -79,7 +79,7 @@ OTHERS: list[Case] = [
     ("gap in two origins", "shared", "gap", 0, {"origins": [
         {**NODE, "ranges": [[1, 1], [3, 300], [302, 302]]}, {**OTHER, "ranges": [[MOST, MOST]]}]}),
     ("no gaps", "shared", "gap", 0, {"origins": []}),
-    ("gone for ever", "shared", "gone", 0, {"origins": [{**OTHER, "ranges": [[1, 2**40]]}]}),
+    ("reports that are gone", "shared", "gone", 0, {"origins": [{**OTHER, "ranges": [[1, 2**40]]}]}),
     ("digest", "shared", "digest", 0, {"origins": [
         {**NODE, "top": 0}, {**OTHER, "top": 300}, {"node": 5, "incarnation": 6, "top": MOST}]}),
     ("answer to a digest", "shared", "digest", 1, {"origins": [{**NODE, "top": 127}]}),
@@ -99,19 +99,19 @@ OTHERS: list[Case] = [
             {"rule": 1, "entries": [[mark(4), 2**60]]},
             {"rule": RULE, "entries": [[mark(5), 16 * 200]]}]}),
     ("membership", "shared", "swim", 0, {"bytes_hex": "00ff10"}),
-    ("hello, who are you?", "shared", "hello", 0, {
+    ("hello with a challenge", "shared", "hello", 0, {
         "challenge": 2**63 + 5, "echo": 0, "top": 0, "rules": 2**64 - 2,
         "slack_us": 0, "slack_age_us": 0, "address": "192.0.2.7:7373"}),
-    ("hello, you asked me for this", "shared", "hello", 0, {
+    ("hello that answers a challenge", "shared", "hello", 0, {
         "challenge": 77, "echo": 2**63 + 5, "top": 300, "rules": 3,
         "slack_us": 80_000, "slack_age_us": 2**40, "address": "[2001:db8::7]:65535"}),
     ("leave", "shared", "leave", 0, {}),
-    ("a busy answer", "shared", "payload", 0, {"number": 1, "age_us": 0, "entries": [service(1)]}),
-    ("busy answers, pauses, the greatest times", "shared", "payload", 0, {
+    ("a busy response", "shared", "payload", 0, {"number": 1, "age_us": 0, "entries": [service(1)]}),
+    ("busy responses, pauses, the greatest times", "shared", "payload", 0, {
         "number": MOST, "age_us": 2**40, "entries": [service(2, answers=255, age_us=0), service(3, pause_us=2_000_000),
         service(4, age_us=2**40, pause_us=2**40), {**service(0), "service": MOST}]}),
-    ("no busy answers", "shared", "payload", 0, {"number": 300, "age_us": 50_000, "entries": []}),
-    ("busy answers of as many services as are sent at once", "shared", "payload", 0, {
+    ("no busy responses", "shared", "payload", 0, {"number": 300, "age_us": 50_000, "entries": []}),
+    ("busy responses of as many services as are sent at once", "shared", "payload", 0, {
         "number": 7, "age_us": 0, "entries": [service(n, age_us=2**40, pause_us=2**40) for n in range(55)]}),
     ("sealed with the first of two packet keys", "rotating", "hello", 0, {
         "challenge": 1, "echo": 2, "top": 3, "rules": 4,
@@ -126,16 +126,16 @@ OTHERS: list[Case] = [
 LATER: list[tuple[str, str, str, int, Body, bytes, int]] = [
     ("report with unknown flags and fields", "shared", "report", 0xFE, report(section(entries(2))), b"\xff" * 9, 0),
     ("section without entries", "shared", "report", 0, report(section([])), b"", 0),
-    ("gap with more behind it", "shared", "gap", 0x80, {"origins": [{**NODE, "ranges": [[1, 2]]}]}, b"\x80", 0),
+    ("gap followed by unknown bytes", "shared", "gap", 0x80, {"origins": [{**NODE, "ranges": [[1, 2]]}]}, b"\x80", 0),
     ("gap without ranges", "shared", "gap", 0, {"origins": [{**NODE, "ranges": []}]}, b"", 0),
-    ("digest with more behind it", "shared", "digest", 0xFF, {"origins": [{**NODE, "top": 9}]}, b"\x80", 0),
+    ("digest followed by unknown bytes", "shared", "digest", 0xFF, {"origins": [{**NODE, "top": 9}]}, b"\x80", 0),
     ("request with a body", "shared", "snapshot_request", 1, {}, b"more", 0),
-    ("snapshot with more behind it", "shared", "snapshot", 0, {
+    ("snapshot followed by unknown bytes", "shared", "snapshot", 0, {
         "part": 0, "parts": 1, "windows": [], "sections": [{"rule": 1, "entries": []}]}, b"\xff", 0),
-    ("hello with more behind it", "shared", "hello", 2, {
+    ("hello followed by unknown bytes", "shared", "hello", 2, {
         "challenge": 1, "echo": 2, "top": 3, "rules": 4,
         "slack_us": 5, "slack_age_us": 6, "address": "192.0.2.7:7373"}, b"\x80\x80", 0),
-    ("busy answers with more behind them", "shared", "payload", 0xFF, {
+    ("busy responses followed by unknown bytes", "shared", "payload", 0xFF, {
         "number": 2, "age_us": 1, "entries": [service(5)]}, b"\x80", 0),
     ("leave with a reason", "shared", "leave", 0, {}, b"bye", 0),
     ("sealed with the second of two packet keys", "rotating", "leave", 0, {}, b"", 1),

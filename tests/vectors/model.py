@@ -1,7 +1,7 @@
 """An exact model of docs/semantics.md in fractions: buckets, domains and every call.
 
-It knows nothing of the Rust code. What the page leaves open raises `Ambiguous`, so that no vector
-can rest on a guess. Times are nanoseconds; those of an answer are rounded up to whole ones.
+It is independent of the Rust code. A call whose result the page does not define raises `Ambiguous`,
+so that no vector depends on it. Times are in nanoseconds. The times of a decision are rounded up.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Failed(Exception):
 class Bucket:
     """One tag under one rule.
 
-    `tat` is the TAT of the page. Once it lies in the past only a `charge_local` with an age sees it,
-    and there the page allows more than one reading (after a reset, a refund above the burst, a
-    cost of 0): `low` is the lowest. `origin` is the time at which the bucket was last found full.
+    `tat` is the TAT of docs/semantics.md. A `tat` in the past affects only `charge_local` with an
+    age. After a reset, a refund above the burst or a cost of 0, the page allows several values for
+    it; `low` is the lowest of them. `origin` is the time at which the bucket was last found full.
     """
 
     rule: Rule
@@ -41,7 +41,7 @@ class Bucket:
     origin: int = 0
 
     def head(self, now: int) -> Fraction:
-        """z of the page."""
+        """Return `z` of docs/semantics.md: the TAT, or `now` if that is later."""
         return max(self.tat, Fraction(now))
 
     def due(self, now: int, units: int) -> Fraction:
@@ -49,7 +49,7 @@ class Bucket:
         return self.head(now) + (units - self.rule.burst) * self.rule.interval
 
     def needed(self, cost: int, allow_debt: bool) -> int:
-        """The units that must be available: with `allow_debt` the rest of a cost becomes debt."""
+        """Return the units that must be available. With `allow_debt` the rest becomes debt."""
         return min(cost, self.rule.burst) if allow_debt else cost
 
     def most(self, until: int, now: int) -> int:
@@ -75,7 +75,7 @@ class Bucket:
     def charge_local(self, now: int, cost: int, age: int) -> None:
         since = Fraction(now - age)
         if max(self.tat, since) != max(self.low, since) or (since < 0 and self.tat < 0):
-            raise Ambiguous("a local charge that looks at the past of a full bucket")
+            raise Ambiguous("a local charge at a time for which the TAT is not defined")
         if self.tat <= since:
             self.origin = now - age
         self.tat = self.low = max(self.tat, since) + cost * self.rule.interval
@@ -116,7 +116,7 @@ class Throttle:
         return self.domains[name]
 
     def of(self, domain: str, tag: str) -> list[Bucket]:
-        """The tag's buckets, one for each rule."""
+        """Return the tag's buckets, one for each rule."""
         rules = self.domain(domain).rules
         return self.buckets.setdefault((domain, tag), [Bucket(rule) for rule in rules])
 
@@ -151,7 +151,7 @@ class Throttle:
                 bucket.take(now, units)
         decider = min(buckets, key=lambda b: (b.remaining(now), b.rule.burst))
         if self.domains[domain].dry_run and delay > 0:
-            # Nothing is delayed: the delay is reported as the time to retry.
+            # Dry run delays no request, and reports the delay as the time to retry.
             return self.answer(now, buckets, decider, granted=units, retry=delay, dry_run=True)
         return self.answer(now, buckets, decider, granted=units, delay=delay)
 

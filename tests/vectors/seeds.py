@@ -2,7 +2,7 @@
 
 python3 tests/vectors/seeds.py FOLDER
 
-A body stands behind its kind and flags, as core/tests/hostile/datagram.rs wants it.
+A body follows a byte of kind and a byte of flags, as core/tests/hostile/datagram.rs reads it.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ LATE = 10 * DAY  # from here on, a float of seconds or milliseconds is less prec
 
 
 def counts_exactly(bucket: Bucket) -> bool:
-    """Whether "a tick divides the nanosecond" in the words of the page."""
+    """Whether "a tick divides the nanosecond" in the words of docs/semantics.md."""
     interval = bucket.rule.interval
     return (4 * interval).denominator == 1 and bucket.rule.burst * interval <= SURE_SPAN
 

@@ -1,6 +1,6 @@
 """Encodes and decodes the bodies of datagrams, following docs/protocol.md.
 
-A meaning is a body in protocol.json. The writer encodes any meaning, valid or not.
+A `Body` has the form of the bodies in protocol.json. `write` encodes it without checks.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def snapshot(body: Body) -> bytes:
 
 
 def payload(body: Body) -> bytes:
-    """A payload of busy answers."""
+    """Encode a payload of busy responses."""
     out = varint(body["number"]) + varint(body["age_us"]) + varint(len(body["entries"]))
     for each in body["entries"]:
         out += struct.pack(">QB", each["service"], each["answers"])
@@ -104,7 +104,7 @@ def write(kind: str, body: Body) -> bytes:
 
 
 class Reader:
-    """Takes fields from the front, and drops what does not fit."""
+    """Reads fields from the front of a body. Raises `Dropped` if the body is malformed."""
 
     def __init__(self, body: bytes) -> None:
         self.rest = body
@@ -134,16 +134,16 @@ class Reader:
 
     def ranges(self, top: int = 2**64 - 1) -> Ranges:
         out: Ranges = []
-        for _ in range(self.counted(2)):
+        for _ in range(self.read_count(2)):
             first = self.varint()
             out.append([first, first + self.varint()])
             before = out[-2][1] if len(out) > 1 else -1
             self.need(first > before + 1 and out[-1][1] <= top)
         return out
 
-    def counted(self, least: int) -> int:
+    def read_count(self, min_size: int) -> int:
         count = self.varint()
-        self.need(count * least <= len(self.rest))
+        self.need(count * min_size <= len(self.rest))
         return count
 
     def entry(self) -> tuple[int, int]:
@@ -182,7 +182,7 @@ class Reader:
 
 
 def read(kind: str, flags: int, body: bytes) -> Body:
-    """The meaning of a body; what follows it is ignored, unless it is padding."""
+    """Decode a body. Bytes after its fields are ignored; `padded` tells if they are padding."""
     reader = Reader(body)
     match kind:
         case "report":
@@ -196,11 +196,11 @@ def read(kind: str, flags: int, body: bytes) -> Body:
                 "origin": of, "first": first, "last": last, "padded": padded, "sections": sections
             }  # fmt: skip
         case "gap" | "gone":
-            many = range(reader.counted(17))
-            return {"origins": [{**reader.origin(), "ranges": reader.ranges()} for _ in many]}
+            items = range(reader.read_count(17))
+            return {"origins": [{**reader.origin(), "ranges": reader.ranges()} for _ in items]}
         case "digest":
-            many = range(reader.counted(17))
-            return {"origins": [{**reader.origin(), "top": reader.varint()} for _ in many]}
+            items = range(reader.read_count(17))
+            return {"origins": [{**reader.origin(), "top": reader.varint()} for _ in items]}
         case "hello":
             head = {"challenge": reader.number(8), "echo": reader.number(8)}
             head = {**head, "top": reader.varint(), "rules": reader.number(8)}
@@ -211,12 +211,12 @@ def read(kind: str, flags: int, body: bytes) -> Body:
         case "snapshot":
             part, parts = reader.number(2), reader.number(2)
             reader.need(part < parts)
-            windows = [reader.window() for _ in range(reader.counted(18))]
+            windows = [reader.window() for _ in range(reader.read_count(18))]
             sections = [reader.snapshot_section() for _ in range(reader.number(1))]
             return {"part": part, "parts": parts, "windows": windows, "sections": sections}
         case "payload":
             number, age_us = reader.varint(), reader.varint()
-            entries = [reader.busy_entry() for _ in range(reader.counted(11))]
+            entries = [reader.busy_entry() for _ in range(reader.read_count(11))]
             reader.need(number >= 1 and age_us <= 2**40)
             return {"number": number, "age_us": age_us, "entries": entries}
         case "swim":

@@ -1,4 +1,4 @@
-"""XChaCha20-Poly1305 in plain numbers, after RFC 8439 and draft-irtf-cfrg-xchacha-03. Slow."""
+"""XChaCha20-Poly1305 in plain Python, as in RFC 8439 and draft-irtf-cfrg-xchacha-03. Slow."""
 
 from __future__ import annotations
 
@@ -57,25 +57,25 @@ def padded(part: bytes) -> bytes:
     return part + bytes(-len(part) % 16)
 
 
-def tag(key: bytes, nonce: bytes, known: bytes, sealed: bytes) -> bytes:
-    lengths = struct.pack("<2Q", len(known), len(sealed))
-    return poly1305(block(key, 0, nonce)[:32], padded(known) + padded(sealed) + lengths)
+def tag(key: bytes, nonce: bytes, additional: bytes, sealed: bytes) -> bytes:
+    lengths = struct.pack("<2Q", len(additional), len(sealed))
+    return poly1305(block(key, 0, nonce)[:32], padded(additional) + padded(sealed) + lengths)
 
 
 def inner(key: bytes, nonce: bytes) -> tuple[bytes, bytes]:
-    """Return the key and the nonce of the ChaCha20 that corresponds to a longer nonce."""
+    """Derive the key and the nonce of ChaCha20 from those of XChaCha20."""
     return hchacha(key, nonce[:16]), bytes(4) + nonce[16:]
 
 
-def seal(key: bytes, nonce: bytes, known: bytes, text: bytes) -> bytes:
-    """Sealed text and tag; `known` is authenticated with it."""
+def seal(key: bytes, nonce: bytes, additional: bytes, text: bytes) -> bytes:
+    """Return the sealed text and its tag, which also authenticates `additional`."""
     key, nonce = inner(key, nonce)
     sealed = encrypt(key, nonce, text)
-    return sealed + tag(key, nonce, known, sealed)
+    return sealed + tag(key, nonce, additional, sealed)
 
 
-def unseal(key: bytes, nonce: bytes, known: bytes, sealed: bytes) -> bytes | None:
-    """The text, or None if anything was changed."""
+def unseal(key: bytes, nonce: bytes, additional: bytes, sealed: bytes) -> bytes | None:
+    """Return the text, or None if anything was changed."""
     key, nonce = inner(key, nonce)
     text, end = sealed[:-16], sealed[-16:]
-    return encrypt(key, nonce, text) if tag(key, nonce, known, text) == end else None
+    return encrypt(key, nonce, text) if tag(key, nonce, additional, text) == end else None
