@@ -53,7 +53,7 @@ function encode(config) {
       // The length of a Proxy may be any value.
       if (!fits(Number.isSafeInteger(length) && length >= 0 ? length : Infinity, depth)) return;
       encoded.push(`l${length}`);
-      // By index up to the length that was written, because holes count as values.
+      // Iterates by index up to the length that was written, because holes count as values.
       for (let i = 0; i < length; i += 1) write(value[i], depth + 1);
     } else if (isTable(value)) {
       const entries = Object.entries(value).filter(([, member]) => member !== undefined);

@@ -1,8 +1,9 @@
-// A gatekeeper for Smockron, as middleware for Express and Connect. Its master is dthrottled or another one.
+// A gatekeeper for Smockron, as middleware for Express and Connect. Its master is dthrottled or another program
+// with the protocol of Smockron.
 //
 //     app.use(gatekeeper({ master: '127.0.0.1:10004', domain: 'web' }));
 //
-// The gatekeeper reports the requests that it lets pass. The master sends the clients that must wait, and the
+// The gatekeeper reports the requests that it lets pass. The master names the clients that must wait, and the
 // gatekeeper delays or rejects their requests. Without a master, all requests pass. docs/node.md has the options.
 'use strict';
 
@@ -43,7 +44,7 @@ function gatekeeper(options) {
   function middleware(request, response, next) {
     const arrived = Date.now();
     const bytes = reader.tag(request);
-    // The tag is the address, and the address is unknown: the request passes, and no client is charged.
+    // The default tag is the client's address, which is unknown here. The request passes, and no client is charged.
     if (bytes === null) {
       next();
       return;

@@ -121,7 +121,7 @@ describe('the property of a request', () => {
     });
   }
 
-  it('a method of requests is not overwritten', async () => {
+  it('requestPropertyName cannot replace a method of the request', async () => {
     for (const [kind, name] of [['Express 5', 'get'], ['Express 4', 'accepts'], ['Express 5', 'app']]) {
       const emitted = await warnings(async () => {
         const web = await start(kind, made('1/day'), { requestPropertyName: name });

@@ -19,6 +19,7 @@ const make = throttle;
 /** @param {string} name @returns {Any} */
 const need = (name) => require(name);
 
+/** Creates a throttle that refuses none of the requests of these tests. */
 const many = () => new Throttle({ rate: '1000/s', clock: new ManualClock() });
 
 /**
@@ -104,7 +105,7 @@ describe('reports of misuse', () => {
     });
   }
 
-  it('a middleware made for every request refuses nobody with a private table, as its warning says, and counts in a named one', async () => {
+  it('a middleware made for every request limits requests only with a named table, as its warning says', async () => {
     /** @param {Any} options */
     const statuses = async (options) => {
       const app = need('express')();

@@ -31,7 +31,7 @@ function throttle(handler, source, options) {
    */
   function handle(request, response) {
     return throttled(request, response, (error) => {
-      // There is no error handler.
+      // Node's servers have no error handler that could receive the error.
       if (error !== undefined) throw error;
       return handler(request, response);
     });

@@ -79,7 +79,7 @@ class Reports {
   }
 
   /**
-   * Reports badOption, if there is some.
+   * Reports misuse, unless `message` is undefined.
    * @param {Check} check
    * @param {string | undefined} message
    */

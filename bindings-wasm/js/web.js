@@ -27,7 +27,7 @@ const native = adapt(glue);
 export const { BusyThrottle, Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } = makeApi(
   {
     ...native,
-    // The constructor of every class makes a clock.
+    // Every constructor creates a clock, so this check reports a missing init() for all classes.
     newClock(followsHost) {
       if (!ready) throw badArgument('dthrottle is not loaded yet; call await init() first');
       return native.newClock(followsHost);

@@ -1,4 +1,4 @@
-// Tests of the cluster methods of a throttle that does not exchange. Also run for WebAssembly.
+// Tests of the cluster methods of a throttle that exchanges no reports with peers. Also run for WebAssembly.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -41,7 +41,7 @@ function testCluster(label, dthrottle) {
       assert.deepEqual(throttle.events(0), []);
     });
 
-    it('events() rejects a number that is not whole', () => {
+    it('events() accepts only whole numbers of at least 0', () => {
       const throttle = open();
       for (const after of [-1, 1.5, NaN, Infinity, 2 ** 53, '1', null, 1n, {}]) {
         assert.throws(() => throttle.events(after), failsWith(dthrottle, 'argument'));

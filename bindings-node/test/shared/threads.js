@@ -14,7 +14,7 @@ function nameOf(id) {
   }
 }
 
-/** Their number. A thread gets its name, and disappears, with a short delay. */
+/** Counts these threads. A thread gets its name, and disappears, with a short delay. */
 const threads = () => readdirSync(FOLDER).filter((id) => nameOf(id) === 'dthrottle\n').length;
 
 module.exports = { threads };
