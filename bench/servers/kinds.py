@@ -76,7 +76,7 @@ class Kind:
     server: str
     limiter: str
     keys: int = 1
-    # For nginx: whether requests over the rate would be delayed. No request is.
+    # For nginx: `nodelay` or `delay`. The rate is so high that no request is delayed.
     mode: str = "nodelay"
     # For Apache: whether there is an access log, which shows decisions.
     logs: bool = False

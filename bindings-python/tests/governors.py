@@ -32,7 +32,7 @@ def rate(name: str = "all", limit: float = 2, velocity: float = 1, **more: Any) 
 
 
 def write(folder: Path, rates: Any = (), project_rates: Any = (), ini: str = INI) -> Path:
-    """Write the files; text is written unchanged."""
+    """Write the configuration files. Rates that are given as text are written unchanged."""
     for name, content in (("governor.json", rates), ("governor_project.json", project_rates)):
         text = content if isinstance(content, str) else json.dumps(list(content), indent=2)
         (folder / name).write_text(text, "utf-8")

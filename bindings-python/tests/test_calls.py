@@ -155,7 +155,7 @@ def test_cost_may_be_any_whole_number(throttle: Throttle, cost: Any, granted: in
     [-1, 2**64, -(2**70), 10**5000, 0.5, "1", b"1", None, [1], Decimal(1), 1j],
     ids=lambda cost: type(cost).__name__,  # an int may be too large for a text
 )
-def test_cost_that_is_no_whole_number_is_an_error(throttle: Throttle, cost: Any) -> None:
+def test_cost_that_is_not_a_whole_number_is_an_error(throttle: Throttle, cost: Any) -> None:
     calls = (throttle.check, throttle.allow, throttle.peek, throttle.refund)
     for call in (*calls, throttle.charge_local, throttle.charge):
         with pytest.raises(CostError, match=r"a whole number|an int from 0"):
@@ -193,7 +193,7 @@ def test_message_about_a_negative_time_names_its_range(throttle: Throttle, time:
         throttle.check("t", max_delay=time)
 
 
-def test_message_about_a_time_that_is_no_number_says_what_is_right(throttle: Throttle) -> None:
+def test_message_about_a_time_that_is_not_a_number_says_what_is_right(throttle: Throttle) -> None:
     with pytest.raises(ArgumentError, match=r"100 years, or a timedelta, got '1s'$"):
         throttle.check("t", max_delay="1s")  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Charges of one node count on all nodes: calls of charge, and requests above the burst."""
+"""Calls of charge() and requests above the burst on one node count on all nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Nodes = tuple[Throttle, Throttle]
 
 @pytest.fixture
 def nodes() -> Iterator[Nodes]:
-    """Start two nodes. A unit takes an hour, so that tests do not depend on time."""
+    """Start two nodes. A unit takes an hour to refill, so that tests do not depend on time."""
     own, other = ports(2)
     one = Throttle("1/hour", burst=BURST, cluster=config(own, other))
     two = Throttle("1/hour", burst=BURST, cluster=config(other, own))
@@ -34,7 +34,7 @@ def nodes() -> Iterator[Nodes]:
 def tag_with_balance(two: Throttle, balance: int, use: Callable[[str], Any]) -> str:
     """Use new tags until the other node has the expected balance of one of them.
 
-    A node ignores reports while it starts, and a report may contain a part of the use only.
+    A node ignores reports while it starts, and a report may contain only a part of the charges.
     """
     for tag in map(str, range(60)):
         use(tag)

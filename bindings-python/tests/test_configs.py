@@ -88,7 +88,7 @@ def test_every_error_kind_of_the_vectors_has_a_class() -> None:
 
 
 def argument(value: Any) -> Any:
-    """Return an argument for its notation in the vectors, because JSON has no bytes and no NaN."""
+    """Decode an argument of the vectors. Objects describe bytes, long texts and odd strings."""
     match value:
         case {"text": text}:
             return text

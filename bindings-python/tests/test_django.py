@@ -267,7 +267,7 @@ def test_limit_of_a_class_counts_all_its_methods_together() -> None:
     assert statuses == [200, 200, 429]
 
 
-def test_limit_of_a_class_that_is_no_view_is_an_error() -> None:
+def test_limit_of_a_class_that_is_not_a_view_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"a method `dispatch`.*, got <class 'int'>$"):
         limit("1/hour")(int)
 
@@ -338,7 +338,7 @@ def test_allow_accepts_names_only_if_tags_are_names() -> None:
             ThrottleMiddleware(hello)
 
 
-def test_setting_that_is_no_dict_is_an_error() -> None:
+def test_setting_that_is_not_a_dict_is_an_error() -> None:
     with override_settings(DTHROTTLE="1/s"), pytest.raises(ConfigError, match="a dict"):
         ThrottleMiddleware(hello)
 

@@ -129,7 +129,7 @@ def test_retry_after_is_exact_for_fractional_limits(tmp_path: Path, clock: Manua
     assert web.statuses(2) == [200, 429]
 
 
-def test_first_request_counts_one(tmp_path: Path, clock: ManualClock) -> None:
+def test_the_first_count_is_1(tmp_path: Path, clock: ManualClock) -> None:
     web = GovernorClient(write(tmp_path, [rate(limit=3)]), clock)
     assert web.statuses(5) == [200, 200, 200, 429, 429]
     clock.advance(2)  # the count is 5 - 2 + 1

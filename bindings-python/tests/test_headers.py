@@ -175,7 +175,7 @@ def test_x_ratelimit_reset_is_a_unix_time(throttle: Throttle) -> None:
     assert written == {"X-RateLimit-Limit": "10", "X-RateLimit-Remaining": "6"}
 
 
-def test_kind_none_writes_no_field(throttle: Throttle) -> None:
+def test_header_format_none_writes_no_field(throttle: Throttle) -> None:
     assert fields("none", throttle, throttle.check("t")) == {}
 
 

@@ -197,6 +197,6 @@ def test_none_as_option_means_the_default(client: Any) -> None:
 
 @kinds
 @pytest.mark.parametrize("key", [5, None, "\ud800"])
-def test_option_name_that_is_no_text_is_an_error(client: Any, key: Any) -> None:
+def test_option_name_that_is_not_a_string_is_an_error(client: Any, key: Any) -> None:
     with pytest.raises(ConfigError, match=r"^`options` must have names that are text, got "):
         client({"rate": "1/s", key: 1}, table=False)

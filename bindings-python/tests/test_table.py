@@ -193,7 +193,7 @@ def test_existing_table_of_another_size_causes_a_warning(tmp_path: Path) -> None
     assert not second.allow("t")
 
 
-def test_file_that_is_no_table_is_an_error(tmp_path: Path) -> None:
+def test_file_that_is_not_a_table_is_an_error(tmp_path: Path) -> None:
     Throttle("1/s", table=in_folder(tmp_path))
     (file,) = tmp_path.iterdir()
     file.write_bytes(b"\0" * 8192)

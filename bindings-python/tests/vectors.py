@@ -23,7 +23,7 @@ def read(name: str) -> Any:
 
 
 def number(value: Any) -> Any:
-    """Return a number, also one that JSON cannot contain."""
+    """Return a number of the vectors, in which strings stand for NaN and the infinities."""
     return NUMBERS.get(value, value) if isinstance(value, str) else value
 
 

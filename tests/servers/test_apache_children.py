@@ -50,7 +50,7 @@ def test_a_burst_is_exact_for_every_user_who_starts_apache(rights: str) -> None:
     check_burst("event", rights)
 
 
-def test_the_first_process_has_no_thread_and_no_table() -> None:
+def test_the_parent_process_has_no_thread_and_no_table() -> None:
     with apache(BURSTS) as server:
         server.get("/burst")
         first = server.process.pid

@@ -67,12 +67,12 @@ def test_a_request_must_pass_all_rules_of_its_host(server: Server) -> None:
     answer = server.get("/", Host="api.test")
     assert answer.headers["ratelimit-policy"] == '"four";q=4;w=345600, "rule2";q=5;w=18000'
     assert server.statuses("/", 4, Host="api.test") == [200] * 3 + [429]
-    # The name `login` means the domain of the server here.
+    # This host has no rule for `login`, so the server's rule applies.
     assert server.statuses("/login", 5, Host="api.test")[-1] == 429
 
 
 def test_hosts_keep_their_buckets_over_a_graceful_restart() -> None:
-    # These two hosts differ only in their order.
+    # These two hosts have no name of their own, so their order distinguishes their buckets.
     lines = (
         RULES + host("", 'DThrottleRule default "2/day"') + host("", "DThrottleRule default 1/d")
     )

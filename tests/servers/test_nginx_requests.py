@@ -142,7 +142,7 @@ def test_a_refusal_has_the_status_of_the_directive_and_retry_after(server: Serve
     assert re.search(r"limiting requests, retry after 8639\d\.", server.log())
 
 
-def test_retry_after_includes_units_taken_by_uses_with_larger_bursts(server: Server) -> None:
+def test_retry_after_includes_units_taken_by_locations_with_larger_bursts(server: Server) -> None:
     assert server.statuses("/own?key=w", 3) == [200] * 3
     # Three units must refill until this use allows one request.
     answer = server.get("/teapot?key=w")

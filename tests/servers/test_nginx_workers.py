@@ -40,7 +40,7 @@ def test_a_burst_is_exact_and_survives_reload_and_restart(rights: str) -> None:
         assert list((server.folder / "tables").iterdir()) == tables
 
 
-def test_the_first_process_has_no_thread_and_no_table() -> None:
+def test_the_master_process_has_no_thread_and_no_table() -> None:
     with nginx(SLOW, BURSTS) as server:
         server.get("/burst")
         first = server.process.pid

@@ -452,5 +452,5 @@ def remove_table(name: str, *, group: str | None = None, dir: str | None = None)
 # For pickle.
 def _restore_decision(fields: tuple[Any, ...]) -> Decision: ...
 
-# For tests: panics inside the guard.
+# For tests: panics in Rust, which raises an InternalError.
 def _panic(message: str) -> NoReturn: ...
