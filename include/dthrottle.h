@@ -167,7 +167,7 @@
 /** X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset. */
 #define DTHROTTLE_HEADERS_X_RATELIMIT 4
 
-/** The most bytes of a client address as a tag. */
+/** The maximum number of bytes of a client address as a tag. */
 #define DTHROTTLE_ADDRESS_SIZE 16
 
 /** The cost of a request is the option cost, or 1. */

@@ -58,7 +58,7 @@ pub struct ClientCounts {
     pub failures: u64,
 }
 
-/// The most lines that are sent before their answers are read.
+/// The maximum number of lines that are sent before their answers are read.
 const BATCH: usize = 256;
 
 /// Makes a client of the daemon at address: the path of a Unix socket, which contains a "/", or

@@ -13,10 +13,10 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::lines::is_answer;
 
-/// The most idle connections. If more threads send requests at once, each of the others opens a new
-/// connection for each request.
+/// The maximum number of idle connections. If more threads send requests at once, each of the
+/// others opens a new connection for each request.
 const MAX_IDLE: usize = 64;
-/// The most bytes of the answers to one call.
+/// The maximum number of bytes of the answers to one call.
 const LONGEST_ANSWER: usize = 1 << 20;
 
 /// The times for which a client waits.

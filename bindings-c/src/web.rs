@@ -34,7 +34,7 @@ pub const DTHROTTLE_HEADERS_DRAFT_6: i32 = 3;
 /// X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset.
 pub const DTHROTTLE_HEADERS_X_RATELIMIT: i32 = 4;
 
-/// The most bytes of a client address as a tag.
+/// The maximum number of bytes of a client address as a tag.
 pub const DTHROTTLE_ADDRESS_SIZE: usize = 16;
 
 /// The kinds of header fields. The index is the number in C.

@@ -25,7 +25,7 @@
  * @property {Set<DelayedRequest>} turns The requests with a turn.
  */
 
-/** The most clients that are kept. If there are more, the oldest are removed, and their requests pass. */
+/** The maximum number of clients. The oldest are removed first, and their requests pass. */
 const MAX_CLIENTS = 100_000;
 /** The longest time that requests wait for the answer of the master to a report. */
 const ANSWER_MS = 250;

@@ -15,7 +15,7 @@ const { toKey } = require('./reader.js');
  * @property {number} bad Messages of the master that could not be read.
  */
 
-/** The most messages that wait for ZeroMQ. */
+/** The maximum number of messages that wait for ZeroMQ. */
 const MAX_WAITING = 10_000;
 
 const log = debuglog('dthrottle');

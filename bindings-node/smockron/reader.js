@@ -13,7 +13,7 @@ const { Reports } = require('../web/validate.js');
 
 /** The longest tag and the longest log text, in bytes. A master closes connections or drops messages above 64 KB. */
 const MAX_BYTES = 1024;
-/** The most bytes that one UTF-16 unit has in UTF-8. */
+/** The maximum number of UTF-8 bytes for one UTF-16 unit. */
 const UNIT_BYTES = 3;
 const BAD_TAG = `tag must return text (not empty, valid Unicode), bytes or a whole number, of at most ${MAX_BYTES} bytes`;
 

@@ -21,7 +21,7 @@ use crate::failure::CallError;
 use crate::hot::BUFFER_LENGTH;
 use crate::registry::Registry;
 
-/// The most arguments of a hot call.
+/// The maximum number of arguments of a hot call.
 const MAX_ARGUMENTS: usize = 4;
 
 /// The size of the memory for a short tag, in UTF-16 units.

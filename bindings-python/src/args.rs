@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyDelta, PyFloat, PyString};
 
 use crate::errors::CallError;
 
-/// The most characters of a value that a message quotes.
+/// The maximum number of characters of a value that a message quotes.
 const QUOTED: usize = 60;
 
 /// An optional argument. Unlike an `Option` it distinguishes an absent argument from `None`. It is

@@ -9,7 +9,8 @@ use pyo3::types::{
 use crate::args::{quote, timedelta_seconds, type_name};
 use crate::errors::CallError;
 
-/// The most levels of a configuration, which has five. A list that contains itself has more.
+/// The maximum depth of a configuration. A valid one has at most five levels; a list that contains
+/// itself has no end.
 const MAX_DEPTH: usize = 16;
 
 /// A configuration from the keyword arguments that are present.

@@ -14,7 +14,7 @@ use crate::common;
 use crate::failure::{Result, failure};
 use crate::open::{Handle, random_key};
 
-/// The most characters of a wrong address in a message.
+/// The maximum number of characters of a wrong address in a message.
 const MAX_SHOWN: usize = 60;
 
 /// The engine of a throttle's table. It stops working when the throttle gets a newer one.

@@ -13,7 +13,7 @@ use crate::limit::rate::quoted;
 use crate::stats::Stats;
 use crate::top::{TopBucket, top};
 
-/// The most domains that an error message lists.
+/// The maximum number of domains that an error message lists.
 const SHOWN: usize = 20;
 
 /// A rate limiter with one or more [domains](Domain).

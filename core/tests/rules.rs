@@ -15,7 +15,7 @@ use crate::folder::Folder;
 /// More than twice as many as fit into a table at a time.
 const RELOADS: u64 = 10_000;
 const TABLE_RULES: usize = 4094;
-/// The most rules of one configuration.
+/// The maximum number of rules of one configuration.
 const MAX_CONFIG_RULES: usize = 1000;
 
 /// A rule whose units do not return while a test runs.

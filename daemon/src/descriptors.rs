@@ -10,9 +10,10 @@ use tracing::warn;
 
 use crate::config::Settings;
 
-/// The most connections of HTTP, unless the limit of open files is low.
+/// The maximum number of connections of HTTP, unless the limit of open files is low.
 const HTTP: usize = 256;
-/// The most connections to each of the two Smockron sockets, unless the limit of open files is low.
+/// The maximum number of connections to each of the two Smockron sockets, unless the limit of open
+/// files is low.
 const SMOCKRON: usize = 1000;
 /// Descriptors of the daemon itself: standard streams, listeners, table, cluster, files that it reads.
 const OWN: usize = 32;
@@ -21,7 +22,7 @@ const RUNTIME: usize = 4;
 /// The fewest connections of a listener.
 const LEAST: usize = 8;
 
-/// The most connections that are open at once.
+/// The maximum number of connections that are open at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// For each listener of lines and RESP.

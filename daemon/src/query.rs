@@ -29,7 +29,7 @@ struct Query<'a> {
 
 const VERBS: [&str; 8] = ["check", "peek", "refund", "reset", "stats", "peers", "rules", "top"];
 const OPTIONS: &str = "domain, cost, max_delay_ms, partial, count, token or tag";
-/// The most characters of an unknown domain's name in an error.
+/// The maximum number of characters of an unknown domain's name in an error.
 const MAX_SHOWN: usize = 64;
 
 /// Writes the answer to a line, which is one line.

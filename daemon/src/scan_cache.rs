@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use dthrottle::{Stats, Throttle, TopBucket};
 
-/// The most buckets in an answer to `top`.
+/// The maximum number of buckets in an answer to `top`.
 pub(crate) const MAX_TOP: usize = 1000;
 /// A result is cached for this many times the duration of its scan, so scans take at most a twentieth
 /// of the time.

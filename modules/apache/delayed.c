@@ -1,6 +1,6 @@
 /*
  * Limits how many requests are delayed at once in all children, because each occupies a thread or a
- * process. Each child counts its own in shared memory, which the first process creates before it
+ * process. Each child counts its own in shared memory, which the parent process creates before it
  * forks. The count of a killed child is removed by the next child that starts or reaches the limit.
  */
 #include "mod_dthrottle.h"
@@ -45,7 +45,7 @@ static int query_mpm(int what)
     return ap_mpm_query(what, &value) == APR_SUCCESS && value > 0 ? value : 1;
 }
 
-/* Runs in the first process. The memory outlives a restart, as old children do. */
+/* Runs in the parent process. The memory outlives a restart, as old children do. */
 int dthrottle_post_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp, server_rec *s)
 {
     apr_shm_t *memory = NULL;

@@ -1,5 +1,5 @@
 /*
- * Types and functions shared by the files of mod_dthrottle. The first process reads and checks the
+ * Types and functions shared by the files of mod_dthrottle. The parent process reads and checks the
  * configuration. Each child opens the throttle by the name of its table, with the child's rights.
  */
 #ifndef MOD_DTHROTTLE_H

@@ -19,7 +19,7 @@ pub struct Row {
     pub excess: f64,
     /// The bound for `excess`.
     pub bound: f64,
-    /// The most units admitted in any second, as a multiple of the rate.
+    /// The maximum number of units admitted in any second, as a multiple of the rate.
     pub worst_second: f64,
     /// The longest time without an admission.
     pub dry_spell: Ns,

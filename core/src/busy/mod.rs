@@ -72,7 +72,7 @@ use crate::throttle::Throttle;
 
 pub use crate::config::Mode;
 
-/// The most services that have a record at the same time.
+/// The maximum number of services that have a record at the same time.
 pub const MAX_SERVICES: usize = region::SERVICES;
 
 /// Limits the requests that this client sends to services that answer "busy".

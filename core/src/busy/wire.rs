@@ -8,7 +8,7 @@ const MAX_US: u64 = 1 << 40;
 /// The smallest and greatest length of an entry.
 const MIN_ENTRY_LEN: usize = 8 + 1 + 1 + 1;
 const MAX_ENTRY_LEN: usize = 8 + 1 + 6 + 6;
-/// The most entries of a payload. That many always fit, even with the longest times.
+/// The maximum number of entries of a payload. That many always fit, even with the longest times.
 pub const MAX_ENTRIES: usize = (MAX_PAYLOAD - 1) / MAX_ENTRY_LEN;
 
 /// Busy responses of one service.

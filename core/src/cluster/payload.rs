@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// The most bytes of a payload: the longest body less the longest number and age.
+/// The maximum number of bytes of a payload: the longest body less the longest number and age.
 pub const MAX_PAYLOAD: usize = super::wire::MAX_BODY - 20;
 
 /// A source and receiver of payloads. Each payload is broadcast twice and delivered once.

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// The most bytes of an address.
+/// The maximum number of bytes of an address.
 pub const MAX_PEER_ADDR: usize = 31;
 
 /// The address of a peer. A transport other than UDP may use any bytes, such as a name.

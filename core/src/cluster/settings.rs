@@ -19,7 +19,7 @@ pub struct Settings {
     pub periodic: bool,
     /// How long sent and received reports are stored, so that peers can request them again.
     pub retention: Duration,
-    /// The most bytes of reports that are stored for repair.
+    /// The maximum number of bytes of reports that are stored for repair.
     pub retention_bytes: usize,
     /// Which mechanisms are on. By default, all are.
     pub mechanisms: Mechanisms,

@@ -43,7 +43,7 @@ use crate::limit::decide::MAX_RULES;
 use crate::limit::rate::quoted;
 use crate::limit::rule::{Rule, RuleFieldError};
 
-/// The most rules in all domains together. The table numbers rules with 10 bits.
+/// The maximum number of rules in all domains together. The table numbers rules with 10 bits.
 const MAX_TOTAL_RULES: usize = 1000;
 const MAX_NAME_BYTES: usize = 255;
 

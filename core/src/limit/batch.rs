@@ -6,7 +6,8 @@ use crate::limit::decide::{self, Check};
 use crate::limit::decision::CheckOptions;
 use crate::table::Key;
 
-/// The most tags that are checked together: at least as many as the memory system can load at once.
+/// The maximum number of tags that are checked together: at least as many as the memory system can
+/// load at once.
 pub(crate) const BATCH: usize = 64;
 
 /// Checks at most `BATCH` tags.

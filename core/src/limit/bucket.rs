@@ -135,7 +135,7 @@ impl Scale {
         saturate(u128::from(ns) * u128::from(self.num) / u128::from(self.den)).min(MAX_TAT)
     }
 
-    /// The first nanosecond at which so many ticks have passed.
+    /// The first nanosecond at which `ticks` ticks have passed.
     fn first_ns(&self, ticks: u64) -> u64 {
         if self.num == 1 && self.den == 1 {
             return ticks;
@@ -169,7 +169,7 @@ impl Scale {
         tat.max(window.now).saturating_add(ticks) <= window.end
     }
 
-    /// The most units that pass, or `None` if the bucket is in debt.
+    /// The maximum number of units that pass, or `None` if the bucket is in debt.
     pub(crate) fn max_units(&self, tat: Tat, window: TickWindow) -> Option<u64> {
         let room = window.end.checked_sub(tat.max(window.now))?;
         Some(room / self.unit_ticks)

@@ -14,7 +14,7 @@ use crate::limit::decision::{CheckOptions, Decision};
 use crate::stats::Count;
 use crate::table::{BucketUpdate, Key};
 
-/// The most rules of a domain.
+/// The maximum number of rules of a domain.
 pub(crate) const MAX_RULES: usize = 16;
 
 /// Checks, takes the units if the check passes, and returns the decision.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// The most descriptors that can be guarded.
+/// The maximum number of descriptors that can be guarded.
 const MAX_GUARDED: usize = 256;
 const FREE: RawFd = -1;
 /// How often `guard` starts again if another thread forks meanwhile, and how long it waits each

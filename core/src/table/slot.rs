@@ -17,11 +17,11 @@ const MARK_AT: u32 = RULE_AT + RULE_BITS;
 pub(super) const FINGERPRINT_BITS: u32 = 128 - 1 - MARK_AT;
 /// Number of rule indexes. Index 0 is unused, and the last index marks a reserved slot.
 pub(crate) const RULES: usize = 1 << RULE_BITS;
-/// The most rules that a table can have at a time.
+/// The maximum number of rules that a table can have at a time.
 pub(crate) const MAX_TABLE_RULES: usize = RULES - 2;
 /// The rule index of a reserved slot.
 const RESERVED: u16 = RULES as u16 - 1;
-/// The most hits that can be pending in one slot.
+/// The maximum number of hits that can be pending in one slot.
 pub(super) const MAX_PENDING: u64 = (1 << PENDING_BITS) - 1;
 
 /// The first field of a slot: the stored fingerprint bits and the displaced bit.

@@ -14,7 +14,7 @@ use dthrottle::{
 };
 
 const SECOND: u64 = 1_000_000_000;
-/// The most datagrams that one input may cause.
+/// The maximum number of datagrams that one input may cause.
 const MAX_OUTPUTS: usize = 4000;
 
 /// An engine, and the peer that sends to it.

@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-/// The most words of a command.
+/// The maximum number of words of a command.
 const MAX_WORDS: usize = 64;
 const TOO_LONG: &str = "ERR Protocol error: a command must have at most max_line bytes";
 

@@ -23,7 +23,7 @@ use zmtp::{Kind, Message, Peer, write_message};
 
 /// The most unsent messages for a gatekeeper. Further ones are dropped, as in ZeroMQ.
 const MAX_UNSENT: usize = 1000;
-/// The most domains that a gatekeeper may subscribe to.
+/// The maximum number of domains that a gatekeeper may subscribe to.
 const MAX_TOPICS: usize = 1000;
 /// The longest topic: a domain's name and a NUL.
 const MAX_TOPIC_LEN: usize = 256;

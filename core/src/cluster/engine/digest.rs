@@ -8,7 +8,7 @@ use crate::cluster::{Origin, PeerAddr};
 
 /// The largest jump above the last known number that is accepted from a node other than the origin.
 const FAR_AHEAD: u64 = 1 << 20;
-/// The most origins in a digest.
+/// The maximum number of origins in a digest.
 const MAX_DIGEST_ORIGINS: usize = 60;
 
 impl Engine {

@@ -10,7 +10,7 @@ use crate::cluster::payload::Payload;
 use crate::cluster::replay::Replay;
 use crate::cluster::wire::{DatagramKind, DropCause, parse_payload, write_payload};
 
-/// The most payloads that wait for their second transmission.
+/// The maximum number of payloads that wait for their second transmission.
 const MAX_REPEATS: usize = 16;
 
 /// The payload source of the host program, and the payloads that were sent recently.

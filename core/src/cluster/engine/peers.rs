@@ -7,7 +7,7 @@ use crate::cluster::peer::{Peer, PeerState};
 use crate::cluster::window::LAST_NUMBER;
 use crate::cluster::{Origin, PeerAddr, Window};
 
-/// The most origins that are known at the same time.
+/// The maximum number of origins that are known at the same time.
 const MAX_PEERS: usize = 4096;
 
 #[derive(Default)]

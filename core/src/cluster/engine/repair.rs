@@ -14,9 +14,9 @@ use crate::cluster::window::LAST_NUMBER;
 use crate::cluster::wire::{DatagramKind, DropCause, RELAYED, parse_gaps, write_gaps};
 use crate::cluster::{Event, Origin, PeerAddr, Ranges};
 
-/// The most ranges of one origin in a request.
+/// The maximum number of ranges of one origin in a request.
 const MAX_RANGES: usize = 32;
-/// The most reports that answer a request.
+/// The maximum number of reports that answer a request.
 const MAX_REPAIRS: usize = 64;
 /// Requests that go to the origin itself before other members are asked.
 const MAX_ORIGIN_REQUESTS: u32 = 3;

@@ -17,9 +17,9 @@ use crate::cluster::window::LAST_NUMBER;
 use crate::cluster::wire::{DatagramKind, DropCause, Snapshot, SnapshotWriter};
 use crate::cluster::{Event, Origin, PeerAddr, Window};
 
-/// The most datagrams of a snapshot.
+/// The maximum number of datagrams of a snapshot.
 const MAX_PARTS: usize = 128;
-/// The most buckets of a snapshot.
+/// The maximum number of buckets of a snapshot.
 const MAX_LEVELS: usize = 12_000;
 
 pub(super) struct Snapshots {
@@ -56,7 +56,7 @@ impl Snapshots {
         self.start.is_some()
     }
 
-    /// Restarts the timeout, because there was no peer to ask before.
+    /// Restarts the timeout when this node gets the first addresses of peers.
     pub(super) fn restart_wait(&mut self, now: u64) {
         if let Some(start) = &mut self.start {
             start.until = now + pace::WARM_START_TIMEOUT;

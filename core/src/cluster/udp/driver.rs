@@ -21,10 +21,10 @@ use super::udp_engine::UdpEngine;
 use super::{Hooks, Inbox, MulticastGroup, Outbox, Socket};
 use crate::cluster::Output;
 
-/// The most outputs handled, and the most datagrams sent, before the sockets are read again.
+/// The maximum number of outputs handled, and of datagrams sent, before the sockets are read again.
 const MAX_OUTPUTS: usize = 1024;
 const MAX_SENDS: usize = 16 * MAX_OUTPUTS;
-/// The most datagrams handled before timers are checked again.
+/// The maximum number of datagrams handled before timers are checked again.
 const MAX_DATAGRAMS: usize = 256;
 /// The longest sleep. The table's clock continues while the host is suspended, but timers do not.
 const MAX_SLEEP: Duration = Duration::from_secs(1);

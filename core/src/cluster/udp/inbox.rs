@@ -10,7 +10,7 @@ use super::Socket;
 
 /// The number of buffers filled by one call.
 const BUFFERS: usize = 16;
-/// The most bytes that the system writes into one buffer.
+/// The maximum number of bytes that the system writes into one buffer.
 const BUFFER_LEN: usize = 1 << 16;
 
 /// A queue of received datagrams.

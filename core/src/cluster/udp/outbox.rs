@@ -14,8 +14,8 @@ use super::Socket;
 use super::hooks::{ErrorCounters, count};
 use crate::cluster::{PeerAddr, To, Transmit};
 
-/// The most bytes in one call. The system splits them into datagrams, and limits a call to the size
-/// of one large datagram.
+/// The maximum number of bytes in one call. The system splits them into datagrams, and limits a
+/// call to the size of one large datagram.
 const MAX_BYTES: usize = 64_000;
 /// How long one call of `send` may wait for a full socket buffer, before the remaining datagrams
 /// are dropped.

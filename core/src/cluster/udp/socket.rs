@@ -65,7 +65,7 @@ impl Socket {
         self.local
     }
 
-    /// The most datagrams of one size that `try_send` accepts.
+    /// The maximum number of datagrams of one size that `try_send` accepts.
     pub fn most_segments(&self) -> usize {
         self.state.max_gso_segments()
     }

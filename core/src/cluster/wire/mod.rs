@@ -28,9 +28,9 @@ pub use snapshot::{Snapshot, SnapshotWriter};
 
 use super::Origin;
 
-/// The most bytes of a datagram: the smallest MTU of IPv6, less the headers of IPv6 and UDP.
+/// The maximum size of a datagram: the smallest MTU of IPv6, less the headers of IPv6 and UDP.
 pub const MAX_DATAGRAM: usize = 1232;
-/// The most bytes of a body.
+/// The maximum number of bytes of a body.
 pub const MAX_BODY: usize = MAX_DATAGRAM - ENVELOPE - TAG;
 
 const ENVELOPE: usize = 32;

@@ -10,7 +10,7 @@ use crate::cluster::Origin;
 
 /// Flag of the envelope: the report belongs to another origin, with which the body begins.
 pub const RELAYED: u8 = 1;
-/// The most hits of an entry, in quanta.
+/// The maximum number of hits of an entry, in quanta.
 pub const MAX_HITS: u64 = u32::MAX as u64;
 /// The greatest quantum.
 pub const MAX_QUANTUM: u64 = 1 << 40;
@@ -22,14 +22,14 @@ pub const MAX_AGE_US: u64 = 1 << 40;
 const HEAD: usize = 8 + 4 + 1;
 /// A section's rule and number of entries, which precede its varints.
 const SECTION: usize = 8 + 2;
-/// The most bytes of an age. A report may be sent again later and by another node, so space is
-/// reserved for a greater age and for the origin.
+/// The maximum number of bytes of an age. A report may be sent again later and by another node, so
+/// space is reserved for a greater age and for the origin.
 const LONGEST_AGE: usize = varint_len(MAX_AGE_US);
-/// The most bytes of a section header.
+/// The maximum number of bytes of a section header.
 pub const MAX_SECTION: usize = SECTION + varint_len(MAX_QUANTUM) + LONGEST_AGE;
-/// The most bytes of an entry.
+/// The maximum number of bytes of an entry.
 pub const MAX_ENTRY: usize = entry_len(MAX_HITS << 1 | 1);
-/// The most bytes of a report before its sections.
+/// The maximum number of bytes of a report before its sections.
 pub const MAX_HEAD: usize = ORIGIN + HEAD;
 
 /// The header of a section.

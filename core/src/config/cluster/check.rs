@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::limit::rate::quoted;
 
 const MAX_PACKET_KEYS: usize = 4;
-/// The most peers in the configuration.
+/// The maximum number of peers in the configuration.
 pub(super) const MAX_PEERS: usize = 1000;
 /// IFNAMSIZ of Linux, without the NUL.
 const MAX_INTERFACE_BYTES: usize = 15;
