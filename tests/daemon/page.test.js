@@ -34,7 +34,7 @@ async function pair() {
   return Promise.all([new Daemon(rules(one, two)).start(), new Daemon(rules(two, one)).start()]);
 }
 
-test('the daemon\'s page works in a browser', { timeout: 90_000 }, async (t) => {
+test('the page of the daemon works in a browser', { timeout: 90_000 }, async (t) => {
   mkdirSync(OUT, { recursive: true });
   const [daemon, other] = await pair();
   t.after(() => Promise.all([daemon.end(), other.end()]));
