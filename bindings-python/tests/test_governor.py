@@ -216,7 +216,7 @@ def test_rate_applies_only_to_its_methods(tmp_path: Path, clock: ManualClock) ->
 def test_empty_or_text_methods_match_no_request(
     tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture, methods: Any
 ) -> None:
-    """The original makes a set: empty, or of the letters of the text."""
+    """EOM Governor makes a set of them, which is empty or contains single letters."""
     web = GovernorClient(write(tmp_path, [rate(limit=0, methods=methods)]), clock)
     assert web.statuses(2, method="GET") == [200, 200]
     assert web.wrapped.counts.unmatched == 2

@@ -231,7 +231,7 @@ def test_allowed_networks_and_tags_are_exempt(client: Any, clock: ManualClock) -
 def test_name_in_allow_does_not_exempt_an_address_with_the_same_bytes(
     client: Any, clock: ManualClock
 ) -> None:
-    """The letters of some names are the bytes of an address."""
+    """The bytes of a name with 4 or 16 letters could be mistaken for an address."""
     names = ["root", "networkaddress16"]
     for name in names:
         with pytest.raises(

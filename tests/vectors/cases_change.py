@@ -16,7 +16,7 @@ def cases() -> list[Sequence]:
 def refunds() -> list[Sequence]:
     refund = Sequence(
         "refund_gives_back",
-        "A refund has the effect that the units were not taken.",
+        "After a refund the bucket is as if the units had not been taken.",
         TEN,
     )
     refund.check(0, cost=10, allowed=True)
@@ -55,7 +55,7 @@ def refunds() -> list[Sequence]:
 
     reset = Sequence(
         "reset_fills",
-        "A reset fills the bucket, used or in debt, and only that of its tag.",
+        "A reset fills the bucket of its tag, also one in debt, and no other bucket.",
         TEN,
     )
     reset.reset(0, "new")
@@ -117,7 +117,7 @@ def charges() -> list[Sequence]:
 
     huge = Sequence(
         "charge_local_huge",
-        "10^15 units leave the tag refused for as long as anyone will look; others are untouched.",
+        "After a local charge of 10^15 units the tag stays refused; other tags are not affected.",
         ONE,
     )
     huge.charge_local(0, 10**15, 0)

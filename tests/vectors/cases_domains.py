@@ -49,7 +49,7 @@ def several_rules() -> list[Sequence]:
 
     above = Sequence(
         "cost_above_smallest_burst",
-        "The smallest burst of the domain bounds the cost, wherever its rule stands.",
+        "The smallest burst of the domain bounds the cost, at any position of its rule.",
         {"rules": [SLOW, FAST]},
     )
     above.fails("cost", "check", 0, cost=4)

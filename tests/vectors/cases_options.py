@@ -188,7 +188,7 @@ def partials() -> list[Sequence]:
 
     waiting = Sequence(
         "partial_with_max_delay",
-        "partial counts what comes within max_delay, and the delay is for what was granted.",
+        "partial also grants units that refill within max_delay; the delay ends when they are there.",
         TEN,
     )
     waiting.check(0, cost=7, allowed=True, balance=3)
@@ -234,7 +234,7 @@ def partials_of_several() -> list[Sequence]:
 
     waiting = Sequence(
         "partial_two_rules_max_delay",
-        "partial, two rules and max_delay: the least that comes in time, the longest delay for it.",
+        "partial with two rules and max_delay grants what both have in time, after the longer delay.",
         TWO,
     )
     waiting.check(0, cost=4, partial=True, max_delay_ns=S, granted=4, delay_ns=0)

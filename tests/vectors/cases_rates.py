@@ -24,7 +24,7 @@ def fast() -> list[Sequence]:
 
     burst = Sequence(
         "rate_10_million_burst_1000",
-        "Ten million a second with a burst: the 100 ns edge holds on and after idle times.",
+        "Ten million a second with a burst: a unit every 100 ns, also after idle times.",
         {"rate": "10000000/s", "burst": 1000},
     )
     burst.allow(0, True, repeat=1000)
@@ -72,7 +72,7 @@ def fast() -> list[Sequence]:
 def uneven() -> list[Sequence]:
     prime = Sequence(
         "rate_9999991",
-        "A rate whose T is no whole number of nanoseconds: after 100 s not one unit is lost.",
+        "A rate whose T is not a whole number of nanoseconds: after 100 s not one unit is lost.",
         {"rate": "9999991/s", "burst": 1_000_000_000},
     )
     prime.check(0, cost=1_000_000_000, allowed=True, balance=0)
@@ -153,7 +153,7 @@ def slow() -> list[Sequence]:
 
     million = Sequence(
         "rate_1_per_day_burst_million",
-        "A slow rate with a burst of a million: 2,700 years of bucket.",
+        "A slow rate with a burst of a million: the bucket takes 2,700 years to fill.",
         {"rate": "1/day", "burst": 1_000_000},
     )
     million.check(0, cost=1_000_000, allowed=True, balance=0)

@@ -44,7 +44,7 @@ def charged() -> list[Sequence]:
 
     peeks = Sequence(
         "charge_refused_spares_peek",
-        "A refused peek is not charged. A check that is refused despite max_delay is.",
+        "A refused peek is not charged. A check that is refused despite max_delay is charged.",
         GOVERNOR,
     )
     peeks.check(0, cost=3, allowed=True, balance=0)

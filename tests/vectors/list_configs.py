@@ -163,7 +163,7 @@ def made(name: str, toml: str, config: Entry, only: tuple[str, ...] = ()) -> Ent
 
 
 def limited(name: str, toml: str, config: Entry) -> Entry:
-    """A case on another key, with a rule if it has none."""
+    """Return a case for a key that is not about rules. A rule is added if it has none."""
     if "rate" in config or "domains" in config:
         return made(name, toml, config)
     return made(name, "rate = 1\n" + toml, {"rate": 1, **config})

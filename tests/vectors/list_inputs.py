@@ -54,7 +54,7 @@ def case(
 
 
 def good(name: str, call: str, args: Entry, languages: list[str] = ALL) -> Entry:
-    """The expected answer is the model's, on a fresh throttle."""
+    """Return a valid call with the answer of the model, for a new throttle."""
     throttle = Throttle(CONFIG)
     answer = throttle.check(
         0,

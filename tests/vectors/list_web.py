@@ -25,7 +25,7 @@ class Case:
         self.answers: list[Answer] = []
 
     def request(self, at: int, **rest: object) -> None:
-        """A request at a time; `expect_...` is what the author expects."""
+        """Send a request, and compare its decision with the arguments `expect_...`."""
         expected = {key[7:]: rest.pop(key) for key in list(rest) if key.startswith("expect_")}
         answer = self.middleware.decide(at, Request(**rest))  # type: ignore[arg-type]
         fields = dict(answer.fields)
@@ -44,13 +44,13 @@ class Case:
         self.answers.append(answer)
 
     def end_delay(self, at: int, step: int, *, gone: bool = False) -> None:
-        """Ends the delay of the request of an earlier step."""
+        """End the delay of the request of an earlier step."""
         self.middleware.end_delay(at, self.answers[step], gone)
         self.steps.append({"at_ns": at, "end_delay": step, "gone": gone})
         self.answers.append(self.answers[step])
 
     def finish(self, at: int, step: int, *, success: bool) -> None:
-        """The response to the request of an earlier step has ended."""
+        """End the response to the request of an earlier step."""
         self.middleware.finish(at, self.answers[step], success)
         self.steps.append({"at_ns": at, "finish": step, "success": success})
         self.answers.append(self.answers[step])

@@ -1,4 +1,4 @@
-"""Holds the model of the wire against published values."""
+"""Compares the model of the protocol with published test vectors."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def counts_exactly(bucket: Bucket) -> bool:
 
 
 def drifts(bucket: Bucket) -> bool:
-    """Whether the bucket may be off by a tick: it was found full at an instant between ticks."""
+    """Whether the bucket may be off by a tick, because it was found full between two ticks."""
     whole = (bucket.origin / bucket.rule.interval).denominator == 1
     return not counts_exactly(bucket) and not whole
 
@@ -78,7 +78,7 @@ class Sequence:
         self.steps.append(step)
 
     def fails(self, kind: str, call: str, at: int, tag: str = "t", **rest: object) -> None:
-        """A call that must be an error, and leaves the buckets as they are."""
+        """Expect that a call fails and does not change the buckets."""
         throttle, domain, step = self.begin(call, at, tag, rest)
         try:
             if call in ("refund", "reset", "charge_local"):

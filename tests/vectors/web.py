@@ -245,7 +245,7 @@ def peer_name(peer: str | None) -> bytes | None:
 
 
 def label(options: Options) -> str:
-    """The name of a domain that the user did not name."""
+    """Return the default name of a domain: its methods and routes."""
     methods, routes = options.get("methods", []), options.get("routes", [])
     assert isinstance(methods, list)
     assert isinstance(routes, list)
@@ -258,7 +258,7 @@ def ns(seconds: object) -> int:
 
 
 def seconds(time: int) -> int:
-    """Whole seconds, rounded up; a single nanosecond starts no new one."""
+    """Return whole seconds, rounded up unless the rest is only 1 ns."""
     return ceil(Fraction(max(0, time - 1), S))
 
 
@@ -267,7 +267,7 @@ def retry_after(decision: Decision) -> int:
 
 
 def quoted(text: str) -> str:
-    """A string of a structured field: printable ASCII, the rest percent-encoded."""
+    """Return a string of a structured field. Bytes that are not printable are percent-encoded."""
     made = ""
     for byte in text.encode():
         char = chr(byte)

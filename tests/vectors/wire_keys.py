@@ -1,4 +1,4 @@
-"""The keys of a cluster and the envelope of a datagram, after docs/protocol.md."""
+"""The keys of a cluster and the envelope of a datagram, following docs/protocol.md."""
 
 from __future__ import annotations
 
