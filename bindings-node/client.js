@@ -201,7 +201,7 @@ class Client {
   }
 
   /**
-   * Handles the end of the connection. Without pending lines it is no failure: the daemon may close idle connections
+   * Handles the end of the connection. Without pending lines it is not a failure: the daemon may close idle connections
    * to make room for others, and the next check opens a new one.
    * @param {Socket} socket
    */

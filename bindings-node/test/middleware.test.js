@@ -112,7 +112,7 @@ for (const kind of kinds) {
         assert.equal(await from('6.6.6.6, 203.0.113.1'), 429);
         assert.equal(await from('203.0.113.2'), 200);
         assert.equal(await from('203.0.113.3', '127.0.0.9'), 200);
-        assert.equal(await from('203.0.113.4', '127.0.0.9'), 429, 'a peer that is no trusted proxy must be the client');
+        assert.equal(await from('203.0.113.4', '127.0.0.9'), 429, 'a peer that is not a trusted proxy must be the client');
       });
     });
 

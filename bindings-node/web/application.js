@@ -12,7 +12,7 @@ const { basename, dirname, join, sep } = require('node:path');
 const { loadForPlatform } = require('../native.js');
 
 /**
- * The name of the application. Undefined in an interactive Node, which is no application.
+ * The name of the application. Undefined in an interactive Node, which has no script.
  * @param {string | undefined} main The main module.
  * @param {string} working The working directory.
  * @returns {string | undefined}

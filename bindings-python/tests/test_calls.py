@@ -139,7 +139,7 @@ def test_tag_with_a_lone_surrogate_is_an_error(throttle: Throttle) -> None:
 
 
 class Three:
-    """An integer that is no int, as numpy has them."""
+    """An integer that is not an int, like those of numpy."""
 
     def __index__(self) -> int:
         return 3

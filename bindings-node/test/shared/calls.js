@@ -220,7 +220,7 @@ function testCalls(label, dthrottle) {
       assert.equal(throttle.check('short').balance, 9);
     });
 
-    it('a value that is no string and no bytes is an error', () => {
+    it('a value that is neither a string nor bytes is an error', () => {
       const throttle = open();
       const bytes = new ArrayBuffer(4);
       const others = [bytes, new DataView(bytes), new Uint16Array(bytes), new Int8Array(bytes)];

@@ -143,7 +143,7 @@ function testConfigs(label, dthrottle) {
       refuses({ rules: [{ rate: '1/s', clock: null }] }, 'rules[0].clock', 'unknown key');
     });
 
-    it('a value that is no configuration is an error', () => {
+    it('a value that is not a configuration is an error', () => {
       for (const config of [undefined, null, true, 1n, [], new Map(), () => {}, Symbol('x')]) {
         assert.throws(() => open(config), failsWith(dthrottle, 'config'));
       }
