@@ -1,9 +1,10 @@
-//! Compares dthrottled with a local Redis and with an echo server. All listen on Unix sockets, and one
-//! client thread measures them alternately; results are medians. `make bench-daemon` prints a table
-//! and writes `bench/out/daemon.json`. With the arguments `echo PATH`, this program is the echo server.
+//! Compares dthrottled with a local Redis and with an echo server. All listen on Unix sockets, and
+//! one client thread measures them alternately; results are medians. `make bench-daemon` prints a
+//! table and writes `bench/out/daemon.json`. With the arguments `echo PATH`, this program is the
+//! echo server.
 //!
-//! With pipelining, client and server may use both cores. For round trips, both are bound to one core,
-//! because a wake-up on another core costs many times more; that is measured separately.
+//! With pipelining, client and server may use both cores. For round trips, both are bound to one
+//! core, because a wake-up on another core costs many times more; that is measured separately.
 #![forbid(unsafe_code)]
 
 mod echo;

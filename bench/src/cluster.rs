@@ -1,5 +1,5 @@
-//! Measures the exchange: writing reports, applying reports of peers, how much that slows checks, and
-//! the CPU time of an idle cluster.
+//! Measures the exchange: writing reports, applying reports of peers, how much that slows checks,
+//! and the CPU time of an idle cluster.
 
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};

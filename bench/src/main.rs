@@ -1,6 +1,6 @@
-//! Compares dthrottle with the `governor` crate. Both run alternately in one process; a measurement is
-//! a whole decision, including hashing and clock, and the median of several rounds. Also measures
-//! batches, the exchange, and the bindings for other languages.
+//! Compares dthrottle with the `governor` crate. Both run alternately in one process; a measurement
+//! is a whole decision, including hashing and clock, and the median of several rounds. Also
+//! measures batches, the exchange, and the bindings for other languages.
 //!
 //! Prints a table and writes `bench/out/core.json` and `bench/out/cluster.json`. Arguments select
 //! parts: single_thread, two_workers, table_ops, ffi_overhead, cluster. `BENCH_SMALL` makes a short

@@ -1,4 +1,5 @@
-//! Measures features that the other limiters do not have: batches, the exchange's access to the table, and memory.
+//! Measures features that the other limiters do not have: batches, the exchange's access to the
+//! table, and memory.
 
 use std::time::Instant;
 
@@ -39,8 +40,8 @@ pub(crate) fn batch() -> Result<(f64, f64)> {
 /// Returns how many entries per second are applied for peers, and drained for reports.
 pub(crate) fn exchange() -> Result<(f64, f64)> {
     let count = tags(1_000_000);
-    // With a burst of at most 65,536, every unit is a hit, and an entry for each tag is drained. The
-    // table is twice as large as necessary, so that almost no bucket is evicted.
+    // With a burst of at most 65,536, every unit is a hit, and an entry for each tag is drained.
+    // The table is twice as large as necessary, so that almost no bucket is evicted.
     let rule = Rule::per_second(1).burst(10_000);
     let throttle = Throttle::builder().rule(rule).table(table_for(2 * count)).build()?;
     let exchange = internals::exchange(&throttle);

@@ -101,7 +101,8 @@ pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Box<dyn Error>> {
         if !live {
             return print(&view);
         }
-        // Moves the cursor to the top, clears the rest of each line, and then the rest of the screen.
+        // Moves the cursor to the top, clears the rest of each line, and then the rest of the
+        // screen.
         print(&format!("\x1b[H{}\x1b[J", view.replace('\n', "\x1b[K\n")))?;
         thread::sleep(Duration::from_secs_f64(args.interval));
     }

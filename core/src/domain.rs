@@ -400,8 +400,8 @@ impl Domain {
         Ok(())
     }
 
-    /// Returns a warning once per throttle, if this tag is short of units because an earlier process
-    /// took them. It names the table and how to clear it.
+    /// Returns a warning once per throttle, if this tag is short of units because an earlier
+    /// process took them. It names the table and how to clear it.
     pub fn earlier_process_warning(&self, tag: impl AsRef<[u8]>) -> Option<String> {
         let Inner { host, rules, .. } = &*self.0;
         let fingerprints = rules.iter().map(|rule| rule.key(tag.as_ref()).fingerprint);

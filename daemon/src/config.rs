@@ -1,4 +1,5 @@
-//! The daemon's own part of the configuration: the table `[daemon]`, and flags that replace its keys.
+//! The daemon's own part of the configuration: the table `[daemon]`, and flags that replace its
+//! keys.
 //!
 //! The core reads the rest of the file. Errors in both parts name the line, the field and the fix.
 
@@ -209,9 +210,9 @@ impl Settings {
     }
 }
 
-/// `/run/dthrottled/dthrottled.sock` for root, `$XDG_RUNTIME_DIR/dthrottled.sock` for others, which are
-/// also the defaults of clients. The socket is not in systemd's `RUNTIME_DIRECTORY`, because other
-/// users cannot enter that directory.
+/// `/run/dthrottled/dthrottled.sock` for root, `$XDG_RUNTIME_DIR/dthrottled.sock` for others, which
+/// are also the defaults of clients. The socket is not in systemd's `RUNTIME_DIRECTORY`, because
+/// other users cannot enter that directory.
 fn default_socket() -> Option<PathBuf> {
     let dir: PathBuf = match rustix::process::geteuid().is_root() {
         true => "/run/dthrottled".into(),

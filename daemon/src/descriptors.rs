@@ -1,5 +1,6 @@
-//! The limit of open files. Every connection is a file descriptor, so the limits of connections must
-//! fit it. Otherwise, new connections would wait in the backlog and no idle one would be closed.
+//! The limit of open files. Every connection is a file descriptor, so the limits of connections
+//! must fit it. Otherwise, new connections would wait in the backlog and no idle one would be
+//! closed.
 
 use std::env;
 use std::num::NonZero;
@@ -15,7 +16,8 @@ const HTTP: usize = 256;
 /// The maximum number of connections to each of the two Smockron sockets, unless the limit of open
 /// files is low.
 const SMOCKRON: usize = 1000;
-/// Descriptors of the daemon itself: standard streams, listeners, table, cluster, files that it reads.
+/// Descriptors of the daemon itself: standard streams, listeners, table, cluster, files that it
+/// reads.
 const OWN: usize = 32;
 /// Descriptors of a thread with a runtime.
 const RUNTIME: usize = 4;

@@ -8,8 +8,8 @@ const TLS: [u8; 2] = [0x16, 0x03];
 /// The length of the end of an HTTP request line: ` HTTP/1.1` and a CR.
 const VERSION: usize = 10;
 
-/// Start and end of an incomplete first line. A session does nothing before a line is complete, so it
-/// may get the bytes before the protocol is known.
+/// Start and end of an incomplete first line. A session does nothing before a line is complete, so
+/// it may get the bytes before the protocol is known.
 #[derive(Default)]
 pub(crate) struct FirstLine {
     start: Vec<u8>,

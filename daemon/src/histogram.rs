@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::state::Count;
 
-/// The upper bounds of all buckets but the last, which has none. As text, because Prometheus compares
-/// labels as text.
+/// The upper bounds of all buckets but the last, which has none. As text, because Prometheus
+/// compares labels as text.
 pub(crate) const BOUNDS: [(Duration, &str); 14] = [
     (Duration::from_micros(5), "0.000005"),
     (Duration::from_micros(10), "0.00001"),

@@ -27,8 +27,8 @@ struct Open {
     _close: oneshot::Sender<()>,
 }
 
-/// The last activity of a connection. Times are nanoseconds since `Limit::started`. All accesses are
-/// relaxed: `last` orders nothing, and the lock of `Limit::open` orders the others.
+/// The last activity of a connection. Times are nanoseconds since `Limit::started`. All accesses
+/// are relaxed: `last` orders nothing, and the lock of `Limit::open` orders the others.
 struct Activity {
     number: u64,
     last: AtomicU64,
@@ -129,7 +129,8 @@ impl Slot {
     }
 
     /// Marks the connection as established, so that others are closed first. A connection is
-    /// established after its first complete line or command; over HTTP, after its first valid token.
+    /// established after its first complete line or command; over HTTP, after its first valid
+    /// token.
     #[inline]
     pub(crate) fn establish(&self) {
         if self.activity.established.load(Ordering::Relaxed) {

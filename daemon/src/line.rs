@@ -12,8 +12,8 @@ use crate::state::State;
 
 /// How many tags are checked in one call. The core prefetches this many buckets.
 const BATCH: usize = 64;
-/// A session stops reading when it has written this many bytes, so that the answers of a client that
-/// does not read are bounded.
+/// A session stops reading when it has written this many bytes, so that the answers of a client
+/// that does not read are bounded.
 pub(crate) const MAX_OUTPUT: usize = 32 * 1024;
 
 /// How much of its input a session has processed.

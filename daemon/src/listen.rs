@@ -32,9 +32,9 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Takes the sockets of systemd and opens the others of the settings. A socket of systemd is for
-    /// lines unless its name is `resp` or `http`. Call this before another thread starts, because it
-    /// changes the umask temporarily.
+    /// Takes the sockets of systemd and opens the others of the settings. A socket of systemd is
+    /// for lines unless its name is `resp` or `http`. Call this before another thread starts,
+    /// because it changes the umask temporarily.
     pub(crate) fn open(settings: &Settings) -> io::Result<Listeners> {
         let mut all = Listeners::from_systemd()?;
         // Sockets of systemd replace the default one.
@@ -73,8 +73,8 @@ impl Listeners {
             return Err(with_fix("http", address, &io::Error::other(message)));
         }
         if let Some(http) = &all.http {
-            // Connections inherit the size from their listener. Events for a page that does not read
-            // fill this buffer, which the system would otherwise grow to megabytes.
+            // Connections inherit the size from their listener. Events for a page that does not
+            // read fill this buffer, which the system would otherwise grow to megabytes.
             sockopt::set_socket_send_buffer_size(http, HTTP_BUFFER)?;
         }
         all.prepare()?;

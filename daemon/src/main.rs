@@ -1,4 +1,5 @@
-//! dthrottled: makes decisions for programs that cannot link the library. `docs/daemon.md` describes it.
+//! dthrottled: makes decisions for programs that cannot link the library. `docs/daemon.md`
+//! describes it.
 #![forbid(unsafe_code)]
 
 mod config;

@@ -1,9 +1,9 @@
 //! The longer form of the line protocol: lines that begin with a NUL byte. The caller has removed
 //! that byte.
 //!
-//! `check NUL domain=login NUL cost=2 NUL tag=203.0.113.7`: a verb, options, and last the tag, which
-//! is the rest of the line and may contain any bytes. Names have no control characters, so a NUL can
-//! separate the fields.
+//! `check NUL domain=login NUL cost=2 NUL tag=203.0.113.7`: a verb, options, and last the tag,
+//! which is the rest of the line and may contain any bytes. Names have no control characters, so a
+//! NUL can separate the fields.
 
 use std::io::Write;
 use std::time::Duration;
@@ -37,8 +37,8 @@ pub(crate) fn answer(line: &[u8], trusted: bool, context: &LineContext<'_>, out:
     answer_read(Query::read(line), trusted, context, out);
 }
 
-/// Like `answer`, for the beginning of a line that is too long. Its tag, which is last, is truncated
-/// like that of an ordinary line.
+/// Like `answer`, for the beginning of a line that is too long. Its tag, which is last, is
+/// truncated like that of an ordinary line.
 pub(crate) fn answer_truncated(
     line: &[u8],
     trusted: bool,

@@ -1,5 +1,5 @@
-//! A cache for results that need a scan of the whole table. A scan takes long if the table is large,
-//! so repeated requests for it must not keep the daemon busy.
+//! A cache for results that need a scan of the whole table. A scan takes long if the table is
+//! large, so repeated requests for it must not keep the daemon busy.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,8 +8,8 @@ use dthrottle::{Stats, Throttle, TopBucket};
 
 /// The maximum number of buckets in an answer to `top`.
 pub(crate) const MAX_TOP: usize = 1000;
-/// A result is cached for this many times the duration of its scan, so scans take at most a twentieth
-/// of the time.
+/// A result is cached for this many times the duration of its scan, so scans take at most a
+/// twentieth of the time.
 const KEEP_FACTOR: u32 = 20;
 
 #[derive(Default)]

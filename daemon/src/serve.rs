@@ -1,5 +1,5 @@
-//! Listeners and workers. Every worker is a thread with its own runtime, and a connection stays with
-//! its worker, so that answering does not wake up another core.
+//! Listeners and workers. Every worker is a thread with its own runtime, and a connection stays
+//! with its worker, so that answering does not wake up another core.
 
 use std::io;
 use std::num::NonZero;

@@ -1,8 +1,8 @@
 //! The file of a Unix socket. Only the daemon that created it removes it.
 //!
-//! Replacing a stale file takes several steps, and so does removing one's own file. Two daemons that
-//! start or end at the same path must not do this at the same time. Each holds a lock on the file
-//! `PATH.lock`, which exists only while it is held.
+//! Replacing a stale file takes several steps, and so does removing one's own file. Two daemons
+//! that start or end at the same path must not do this at the same time. Each holds a lock on the
+//! file `PATH.lock`, which exists only while it is held.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -61,8 +61,8 @@ pub(crate) fn bind(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFi
     Ok((listener, SocketFile { path: path.into(), identity }))
 }
 
-/// Whether a process listens at a path. Does not wait: an error because of a full backlog also shows
-/// that a process listens.
+/// Whether a process listens at a path. Does not wait: an error because of a full backlog also
+/// shows that a process listens.
 fn has_listener(path: &Path) -> io::Result<bool> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

@@ -1,5 +1,6 @@
-//! Children that are killed at random while they use a small table, and are replaced by others. Every
-//! unit that they counted must have been charged, except for the operation that each kill interrupted.
+//! Children that are killed at random while they use a small table, and are replaced by others.
+//! Every unit that they counted must have been charged, except for the operation that each kill
+//! interrupted.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -92,8 +92,8 @@ impl PendingBusyReport {
         BusyReport::from_bits(bits, name())
     }
 
-    /// Clears the word, unless `holds` returns false. `holds` is checked again after each concurrent
-    /// change, so later reports are kept.
+    /// Clears the word, unless `holds` returns false. `holds` is checked again after each
+    /// concurrent change, so later reports are kept.
     pub(super) fn wipe(&self, holds: impl Fn() -> bool) {
         // Acquire: pairs with the Release of `add`, so that `holds` sees a change before it.
         let next = |bits| (bits != 0 && holds()).then_some(0);

@@ -1,11 +1,11 @@
 //! The record of one service, and how it passes from one service to another. `set.rs` chooses the
 //! record, `record.rs` defines what the words mean, `report.rs` the two words of reports.
 //!
-//! The owner of a record is one 128-bit key, changed by one compare-and-swap. After a change the key
-//! has a token until the old owner's words are wiped. Any process that finds a token may do that,
-//! because the process that took the record may be dead; so no process waits for another, and every
-//! failed compare-and-swap means that another one succeeded. Words are wiped one by one, each only
-//! while the key still has that token, so a late wipe removes nothing new. After a process has
+//! The owner of a record is one 128-bit key, changed by one compare-and-swap. After a change the
+//! key has a token until the old owner's words are wiped. Any process that finds a token may do
+//! that, because the process that took the record may be dead; so no process waits for another, and
+//! every failed compare-and-swap means that another one succeeded. Words are wiped one by one, each
+//! only while the key still has that token, so a late wipe removes nothing new. After a process has
 //! written the state or the pause of a service, it checks the owner again, and undoes its change if
 //! the owner has changed. The other words are not protected: a late write changes a few numbers of
 //! the new owner, from which its limit recovers.
@@ -29,8 +29,8 @@ pub(crate) struct ServiceKey {
     /// Hash of the settings by which the limit is computed. Zero if there were no local calls and
     /// only peers reported the service.
     settings: u32,
-    /// Not zero while the record may contain words of an earlier owner. Different for every claim, so
-    /// that cleaning the record after one claim does not mark it as clean for the next.
+    /// Not zero while the record may contain words of an earlier owner. Different for every claim,
+    /// so that cleaning the record after one claim does not mark it as clean for the next.
     token: u32,
 }
 
@@ -141,8 +141,8 @@ impl Service {
         ServiceKey::from_bits(self.key.load(Ordering::Acquire))
     }
 
-    /// Clears everything except the key and the reports while `holds` returns true. Later values are
-    /// not cleared.
+    /// Clears everything except the key and the reports while `holds` returns true. Later values
+    /// are not cleared.
     pub(crate) fn wipe(&self, holds: impl Fn() -> bool) {
         // Acquire: pairs with the fence in `step`. A process that sees a written word also sees the
         // change after which `holds` returns false.
@@ -176,8 +176,9 @@ impl Service {
         if held.is_clean() {
             return;
         }
-        // A process that still writes for the earlier owner sees the new key, or this thread sees what
-        // it wrote. A process that sees any of the changes below sees the new key, too (`set.rs`).
+        // A process that still writes for the earlier owner sees the new key, or this thread sees
+        // what it wrote. A process that sees any of the changes below sees the new key, too
+        // (`set.rs`).
         full_fence();
         let holds = || self.key() == held;
         self.wipe(holds);

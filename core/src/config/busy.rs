@@ -19,7 +19,8 @@ const DOCUMENT_KEYS: [&str; 2] = ["recover_rate", "recover_value"];
 
 /// The default floor of mode `live`, in requests per second.
 const LIVE_FLOOR: f64 = 1.0;
-/// The default floor of mode `document`, low enough to reproduce the tables of the specification exactly.
+/// The default floor of mode `document`, low enough to reproduce the tables of the specification
+/// exactly.
 const DOCUMENT_FLOOR: f64 = 0.0001;
 /// The default of `max_pause`.
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
@@ -27,8 +28,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(3600);
 /// How limits fall and recover.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mode {
-    /// A busy response halves the limit, at most once per second. The limit recovers quickly to near
-    /// the last good rate, and from there in small steps.
+    /// A busy response halves the limit, at most once per second. The limit recovers quickly to
+    /// near the last good rate, and from there in small steps.
     Live(Live),
     /// The formulas of the specification for clients of busy services, see docs/busy.md.
     Document(Recover),

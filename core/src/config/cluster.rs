@@ -30,8 +30,8 @@ pub enum Reports {
     Periodic,
 }
 
-/// A cluster: nodes that have the same name and secret, and report to each other what they admitted.
-/// docs/cluster.md describes it.
+/// A cluster: nodes that have the same name and secret, and report to each other what they
+/// admitted. docs/cluster.md describes it.
 ///
 /// Wrong values are reported when the throttle is built, so that calls can be chained:
 ///
@@ -80,8 +80,8 @@ struct ClusterFieldError {
 }
 
 impl ClusterConfig {
-    /// Creates the configuration of a cluster with this name. Without a secret, all nodes must be on
-    /// this machine.
+    /// Creates the configuration of a cluster with this name. Without a secret, all nodes must be
+    /// on this machine.
     pub fn new(name: impl Into<String>) -> ClusterConfig {
         ClusterConfig {
             name: name.into(),
@@ -117,15 +117,15 @@ impl ClusterConfig {
         ClusterConfig { secret: Some(Secret::File(path.into())), ..self }
     }
 
-    /// Allows addresses beyond this machine without a secret. Anyone who can send datagrams to a node
-    /// can then charge any client until it is refused.
+    /// Allows addresses beyond this machine without a secret. Anyone who can send datagrams to a
+    /// node can then charge any client until it is refused.
     #[must_use]
     pub fn without_secret(self, without_secret: bool) -> ClusterConfig {
         ClusterConfig { without_secret, ..self }
     }
 
-    /// Sets one to four keys for datagrams, 16 to 4096 bytes each. Nodes seal with the first key, and
-    /// accept all of them.
+    /// Sets one to four keys for datagrams, 16 to 4096 bytes each. Nodes seal with the first key,
+    /// and accept all of them.
     #[must_use]
     pub fn packet_keys(self, keys: impl IntoIterator<Item: AsRef<[u8]>>) -> ClusterConfig {
         let keys = keys.into_iter().map(|key| SecretBytes(key.as_ref().into())).collect();
@@ -139,8 +139,8 @@ impl ClusterConfig {
         self
     }
 
-    /// Sets the address and port that peers use, if they differ from `listen`, as behind NAT. Port 0
-    /// stands for the port of `listen`.
+    /// Sets the address and port that peers use, if they differ from `listen`, as behind NAT. Port
+    /// 0 stands for the port of `listen`.
     #[must_use]
     pub fn advertise(mut self, address: &str) -> ClusterConfig {
         self.advertise = self.or_first_error("advertise", address::parse_address(address));
@@ -188,8 +188,8 @@ impl ClusterConfig {
         ClusterConfig { reports, ..self }
     }
 
-    /// Sets how late a report may arrive before a client within its limit can be refused, up to 60 s.
-    /// By default it follows the measured delays.
+    /// Sets how late a report may arrive before a client within its limit can be refused, up to 60
+    /// s. By default it follows the measured delays.
     #[must_use]
     pub fn tolerance(self, tolerance: Duration) -> ClusterConfig {
         ClusterConfig { tolerance: Some(tolerance), ..self }
@@ -208,7 +208,8 @@ impl ClusterConfig {
         ClusterConfig { busy: Some(busy), ..self }
     }
 
-    /// Sets how long reports are kept for peers that missed them, 1 s to 600 s. The default is 15 s.
+    /// Sets how long reports are kept for peers that missed them, 1 s to 600 s. The default is 15
+    /// s.
     #[must_use]
     pub fn retention(self, retention: Duration) -> ClusterConfig {
         ClusterConfig { retention, ..self }

@@ -1,5 +1,6 @@
 //! Reads configurations from any format that serde supports, as a part of an application's own
-//! settings. The readers of TOML and objects read them too, so errors are the same, but have no line.
+//! settings. The readers of TOML and objects read them too, so errors are the same, but have no
+//! line.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Configuration: domains and their rules, the table and the cluster. It is read from TOML or from an
-//! object of another language, or built with methods.
+//! Configuration: domains and their rules, the table and the cluster. It is read from TOML or from
+//! an object of another language, or built with methods.
 //!
 //! The readers check which keys and types a tree has, and remember the line of each field.
 //! `Config::check` checks the values, whatever their source. This module uses `limit` for rates and
@@ -105,8 +105,8 @@ impl Config {
         read::config(root, names)
     }
 
-    /// Adds a rule to a domain, and creates the domain if necessary. [`Rule::unlimited`] adds no rule,
-    /// but declares that the domain allows everything.
+    /// Adds a rule to a domain, and creates the domain if necessary. [`Rule::unlimited`] adds no
+    /// rule, but declares that the domain allows everything.
     pub fn add_rule(&mut self, domain: &str, rule: Rule) {
         self.domain_mut(domain).add(rule);
     }
@@ -136,9 +136,9 @@ impl Config {
         }
     }
 
-    /// Names the table, unless the configuration already names it or makes it private. For hosts whose
-    /// processes are not forked from the one that opens the table. `is_default` has the meaning of
-    /// [`TableConfig::default_name`].
+    /// Names the table, unless the configuration already names it or makes it private. For hosts
+    /// whose processes are not forked from the one that opens the table. `is_default` has the
+    /// meaning of [`TableConfig::default_name`].
     pub fn name_table(&mut self, name: &str, is_default: bool) {
         if self.table.kind == TableKind::Anonymous {
             self.table.kind = TableKind::Named(name.into());
@@ -147,8 +147,8 @@ impl Config {
     }
 
     /// Adds a table that is described outside of this configuration, such as in an option of
-    /// middleware. If the configuration already describes a table, a `table` that has only a default
-    /// name is handled like [`Config::name_table`].
+    /// middleware. If the configuration already describes a table, a `table` that has only a
+    /// default name is handled like [`Config::name_table`].
     ///
     /// # Errors
     ///
@@ -172,8 +172,8 @@ impl Config {
         found.map(|domain| domain.rules.len())
     }
 
-    /// Checks every value, and reads the secret of the cluster if it is in a file. A process without
-    /// access to that file can then open the throttle.
+    /// Checks every value, and reads the secret of the cluster if it is in a file. A process
+    /// without access to that file can then open the throttle.
     ///
     /// # Errors
     ///

@@ -11,8 +11,8 @@ const DEFAULT_TAGS: u64 = if cfg!(target_family = "wasm") { 1 << 14 } else { 1 <
 /// 2^36 tags, which take 2 TB.
 const MAX_TAGS: u64 = 1 << 36;
 const MAX_NAME_BYTES: usize = 100;
-/// The highest number that is appended to a default name: `web-2` to `web-32`. So at most 32 keys can
-/// be in use under one default name.
+/// The highest number that is appended to a default name: `web-2` to `web-32`. So at most 32 keys
+/// can be in use under one default name.
 pub(crate) const MAX_NAME_NUMBER: usize = 32;
 
 /// The table of a throttle: the memory of its buckets, and how many tags it has room for.

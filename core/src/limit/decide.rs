@@ -3,8 +3,8 @@
 //!
 //! Under one rule, the whole check is one atomic step. Under several rules, it first reads all
 //! buckets and then takes from each. If another check has emptied a bucket meanwhile, it gives back
-//! what it took and refuses the check. So a check without races is exact, and in a race the error is at most the
-//! checks in flight.
+//! what it took and refuses the check. So a check without races is exact, and in a race the error
+//! is at most the checks in flight.
 
 use std::time::Duration;
 

@@ -153,7 +153,7 @@ fn group_id(name: &str) -> Option<u32> {
     entry("/etc/group", (0, name), 2)?.parse().ok()
 }
 
-/// Finds the line of a file such as `/etc/passwd` expected field `key` has this value, and returns its
+/// Finds the line whose field `key` has this value in a file such as `/etc/passwd`, and returns its
 /// field `wanted`.
 fn entry(file: &str, (key, value): (usize, &str), wanted: usize) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::Table;
 use super::location::Location;
 
-/// If a table has more buckets, it is not checked for earlier ones. A busy service that restarts often should not
-/// scan its whole table at every start.
+/// If a table has more buckets, it is not checked for earlier ones. A busy service that restarts
+/// often should not scan its whole table at every start.
 const MAX_REMEMBERED: usize = 1000;
 
 /// Buckets that were not full when this process opened the table while no other process used it.

@@ -112,8 +112,8 @@ impl TestTable {
         self.table.region.lines()[line].0.iter().filter(|cell| !cell.load().is_empty()).count()
     }
 
-    /// Claims a slot like a thread that has found no bucket of the tag. Another thread may have created
-    /// one since.
+    /// Claims a slot like a thread that has found no bucket of the tag. Another thread may have
+    /// created one since.
     fn claim_late(&self, fingerprint: u64, now: u64, units: u64) -> Claim {
         let key = self.key(fingerprint);
         let tat = self.scale.charge(0, now, units);

@@ -39,8 +39,8 @@ pub struct ClientAddress {
 }
 
 impl ClientAddress {
-    /// Creates a finder. `ipv6_prefix` is the number of leading bits of an IPv6 address that identify a
-    /// client, from 1 to 128.
+    /// Creates a finder. `ipv6_prefix` is the number of leading bits of an IPv6 address that
+    /// identify a client, from 1 to 128.
     pub fn new(trusted: Trusted, ipv6_prefix: u32) -> ClientAddress {
         ClientAddress { trusted, ipv6_mask: mask(ipv6_prefix) }
     }
@@ -111,8 +111,8 @@ impl AsRef<[u8]> for AddressTag {
     }
 }
 
-/// Parses an address as servers and proxies write it. Ignores surrounding blanks, brackets, a port and
-/// a zone. Converts an IPv6 address that contains an IPv4 address.
+/// Parses an address as servers and proxies write it. Ignores surrounding blanks, brackets, a port
+/// and a zone. Converts an IPv6 address that contains an IPv4 address.
 ///
 /// ```
 /// use dthrottle::web::parse_address;

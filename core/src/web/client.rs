@@ -13,8 +13,8 @@ use crate::error::Result;
 /// How many requests are inspected for signs of misuse. Misuse shows in the first requests.
 const MAX_INSPECTED: u32 = 100;
 
-/// The prefix of tags for clients that are counted by address because they have no usable tag. UTF-8
-/// text never contains the last byte. Tags from requests that have this prefix are unusable.
+/// The prefix of tags for clients that are counted by address because they have no usable tag.
+/// UTF-8 text never contains the last byte. Tags from requests that have this prefix are unusable.
 pub const BY_ADDRESS: &[u8] = b"address\xff";
 
 /// The prefix of tags for clients whose peer has a name instead of an address. Reserved like
@@ -28,8 +28,8 @@ impl Middleware {
             && self.address(request).is_some_and(|found| self.options.exempt.contains(found))
     }
 
-    /// Fills the buckets of a tag. If the tag is the text of an address, also fills the buckets of the
-    /// client that is counted by this address.
+    /// Fills the buckets of a tag. If the tag is the text of an address, also fills the buckets of
+    /// the client that is counted by this address.
     ///
     /// # Errors
     ///
@@ -50,7 +50,8 @@ impl Middleware {
         Ok(())
     }
 
-    /// Returns the client's address, by the option `trusted_proxies` or else as the framework found it.
+    /// Returns the client's address, by the option `trusted_proxies` or else as the framework found
+    /// it.
     fn address(&self, request: &Request<'_>) -> Option<IpAddr> {
         let address = &self.options.address;
         if self.options.trusts_proxies {
@@ -77,8 +78,8 @@ impl Middleware {
                 if let Some(name) = peer_name(request.peer) {
                     return Some([BY_NAME, name.as_bytes()].concat());
                 }
-                // The address may be unknown because the client has disconnected. Then the tag below is
-                // charged.
+                // The address may be unknown because the client has disconnected. Then the tag
+                // below is charged.
                 if !request.is_gone {
                     self.counters.untagged.add_one();
                     let message = format!(

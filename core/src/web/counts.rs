@@ -44,7 +44,8 @@ counts! {
     delayed,
     /// The client left before its turn.
     gave_up,
-    /// Had no usable tag. Counted by address, or passed if the tag is the address and it is unknown.
+    /// Had no usable tag. Counted by address, or passed if the tag is the address and it is
+    /// unknown.
     untagged,
     /// Errors of the application's functions and of the throttle.
     failed,

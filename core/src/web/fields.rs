@@ -181,8 +181,8 @@ impl Headers {
         fields
     }
 
-    /// Returns the fields for a decision of `domain`, including `Retry-After` for a refusal. For servers
-    /// without a [`Middleware`](super::Middleware).
+    /// Returns the fields for a decision of `domain`, including `Retry-After` for a refusal. For
+    /// servers without a [`Middleware`](super::Middleware).
     pub fn of_response(&self, domain: &Domain, decision: &Decision) -> Vec<Field<'_>> {
         let refused = (!decision.allowed).then(|| retry_after(decision).to_string());
         let refused = refused.map(|seconds| ("Retry-After", Cow::Owned(seconds)));
@@ -199,8 +199,8 @@ pub(super) fn unix_seconds(domain: Option<&Domain>) -> u64 {
     }
 }
 
-/// Returns the value of `Retry-After`: the whole seconds after which the same request would pass, at
-/// least 1.
+/// Returns the value of `Retry-After`: the whole seconds after which the same request would pass,
+/// at least 1.
 pub fn retry_after(decision: &Decision) -> u64 {
     seconds(decision.retry_after.as_nanos()).clamp(1, MAX_INTEGER)
 }

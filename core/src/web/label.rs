@@ -7,8 +7,8 @@ const MAX_DOMAIN_LABEL_BYTES: usize = 200;
 /// The longest part of a table's name, in bytes. A longer one is truncated.
 const MAX_PART_BYTES: usize = 40;
 
-/// Returns the default domain name of a middleware, from its methods and routes. It is the same in all
-/// processes of an application.
+/// Returns the default domain name of a middleware, from its methods and routes. It is the same in
+/// all processes of an application.
 pub(super) fn label(name_part: &str, methods: &[String], routes: &[String]) -> String {
     let mut methods: Vec<&str> = methods.iter().map(String::as_str).collect();
     methods.sort_unstable();
@@ -26,8 +26,8 @@ pub(super) fn label(name_part: &str, methods: &[String], routes: &[String]) -> S
     }
 }
 
-/// Returns the name of an application's table. `shown` are the readable parts of the name. `identity`
-/// is everything that distinguishes the application from others, and is hashed.
+/// Returns the name of an application's table. `shown` are the readable parts of the name.
+/// `identity` is everything that distinguishes the application from others, and is hashed.
 ///
 /// ```
 /// use dthrottle::web::application_table_name;

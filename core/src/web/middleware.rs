@@ -125,8 +125,8 @@ impl Middleware {
         }
     }
 
-    /// Returns the throttle that this middleware shares with others, or `None` if it uses a throttle of
-    /// the application.
+    /// Returns the throttle that this middleware shares with others, or `None` if it uses a
+    /// throttle of the application.
     pub fn shared(&self) -> Option<&SharedThrottle> {
         match &self.source {
             Source::Application(_) => None,
@@ -134,7 +134,8 @@ impl Middleware {
         }
     }
 
-    /// Opens the throttle before the first request. Returns `None` for a throttle of the application.
+    /// Opens the throttle before the first request. Returns `None` for a throttle of the
+    /// application.
     ///
     /// # Errors
     ///
@@ -166,7 +167,8 @@ impl Middleware {
         Ok(self.domain.get_or_init(|| domain))
     }
 
-    /// Lets all requests pass from now on. The throttle is closed together with its last middleware.
+    /// Lets all requests pass from now on. The throttle is closed together with its last
+    /// middleware.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
     }
@@ -176,8 +178,8 @@ impl Middleware {
         self.counters.get()
     }
 
-    /// Returns the warnings since the last call. Adapters call it after every request; without warnings
-    /// it is cheap.
+    /// Returns the warnings since the last call. Adapters call it after every request; without
+    /// warnings it is cheap.
     pub fn take_warnings(&self) -> Vec<Warning> {
         self.warnings.take()
     }
@@ -187,7 +189,8 @@ impl Middleware {
         self.warnings.has_pending()
     }
 
-    /// Counts an error of the adapter or the application, such as an exception in the function `tag`.
+    /// Counts an error of the adapter or the application, such as an exception in the function
+    /// `tag`.
     pub fn count_failure(&self) {
         self.counters.failed.add_one();
     }
@@ -234,7 +237,8 @@ impl Middleware {
         }
     }
 
-    /// Refunds the units of a request if the options say so. To be called when the response has ended.
+    /// Refunds the units of a request if the options say so. To be called when the response has
+    /// ended.
     pub fn finish(&self, tag: &[u8], taken: u64, is_success: bool) {
         let refunds =
             if is_success { self.options.refund_successful } else { self.options.refund_failed };
@@ -256,8 +260,8 @@ impl Middleware {
         })
     }
 
-    /// Returns the response to a refused request. `body` is the result of the option `body` if that is
-    /// a function, and replaces the body of the options.
+    /// Returns the response to a refused request. `body` is the result of the option `body` if that
+    /// is a function, and replaces the body of the options.
     pub fn refusal<'a>(&'a self, decision: &Decision, body: Option<&'a Body>) -> Refusal<'a> {
         let retry_after = retry_after(decision);
         let policy = decision.rule.and_then(|index| self.headers.policies().get(index));

@@ -59,8 +59,8 @@ impl Networks {
         self.networks.iter().any(|network| network.contains(address))
     }
 
-    /// Finds the client: the first address, from the peer outwards, that is not in the list. An entry
-    /// that is not an address ends the search, and the last address before it is the client.
+    /// Finds the client: the first address, from the peer outwards, that is not in the list. An
+    /// entry that is not an address ends the search, and the last address before it is the client.
     pub(super) fn find<'a>(
         &self,
         peer: Option<IpAddr>,

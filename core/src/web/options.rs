@@ -133,8 +133,8 @@ impl Options {
         })
     }
 
-    /// Checks that every entry of `allow` identifies a client. This is separate from reading, because
-    /// the options of routes may complete those of an application.
+    /// Checks that every entry of `allow` identifies a client. This is separate from reading,
+    /// because the options of routes may complete those of an application.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Creates a middleware from its options. Its throttle belongs to the application, or is created from
-//! a rate, rules or a file.
+//! Creates a middleware from its options. Its throttle belongs to the application, or is created
+//! from a rate, rules or a file.
 
 use std::time::Duration;
 
@@ -40,15 +40,15 @@ pub struct AdapterSettings<'a> {
     pub domain: Option<Domain>,
     /// The clock that the user gave with the option `clock`.
     pub clock: Option<Clock>,
-    /// Returns Unix time in milliseconds, for hosts that move a manual clock themselves. `None` assumes
-    /// that a manual clock counts from 1970.
+    /// Returns Unix time in milliseconds, for hosts that move a manual clock themselves. `None`
+    /// assumes that a manual clock counts from 1970.
     pub unix_ms: Option<fn() -> u64>,
     /// The key of the fingerprints, for platforms without random numbers.
     pub fingerprint_key: Option<[u64; 2]>,
     /// The default name of the table, which identifies the application.
     pub application: Option<&'a str>,
-    /// A part of the default domain name, which distinguishes this middleware from others with the same
-    /// methods and routes. May be empty.
+    /// A part of the default domain name, which distinguishes this middleware from others with the
+    /// same methods and routes. May be empty.
     pub name_part: &'a str,
     /// Whether routes may add options to these. The adapter then calls [`Options::check_allow`].
     pub is_template: bool,
@@ -58,9 +58,9 @@ pub struct AdapterSettings<'a> {
 
 #[cfg(feature = "config")]
 impl Middleware {
-    /// Reads the options of a middleware in TOML, for adapters without functions of the application.
-    /// With `tag = "request"` the adapter sets the tag of each request. The adapter also selects
-    /// methods and routes.
+    /// Reads the options of a middleware in TOML, for adapters without functions of the
+    /// application. With `tag = "request"` the adapter sets the tag of each request. The adapter
+    /// also selects methods and routes.
     ///
     /// # Errors
     ///
@@ -83,8 +83,8 @@ impl Middleware {
 }
 
 impl Middleware {
-    /// Creates a middleware from its options. The table is opened later, by [`Middleware::open`] or by
-    /// the first request.
+    /// Creates a middleware from its options. The table is opened later, by [`Middleware::open`] or
+    /// by the first request.
     ///
     /// # Errors
     ///

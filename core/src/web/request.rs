@@ -1,5 +1,5 @@
-//! The types that an adapter exchanges with [`Middleware`](super::Middleware): a request, the decision
-//! about it, and the response to a refused request.
+//! The types that an adapter exchanges with [`Middleware`](super::Middleware): a request, the
+//! decision about it, and the response to a refused request.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -50,9 +50,11 @@ pub enum Tag<'a> {
 pub enum Action {
     /// Let it pass.
     Pass,
-    /// Delay it by this time, call [`Middleware::end_delay`](super::Middleware::end_delay), and let it pass.
+    /// Delay it by this time, call [`Middleware::end_delay`](super::Middleware::end_delay), and let
+    /// it pass.
     Delay(Duration),
-    /// Refuse it. If the time is not zero: delay it first, and call [`Middleware::end_delay`](super::Middleware::end_delay).
+    /// Refuse it. If the time is not zero: delay it first, and call
+    /// [`Middleware::end_delay`](super::Middleware::end_delay).
     Refuse(Duration),
 }
 

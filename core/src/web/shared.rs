@@ -1,12 +1,13 @@
-//! Shares one throttle per table and cluster among all middlewares and route limits of a process, so
-//! that there is one exchange with the cluster and one set of rules.
+//! Shares one throttle per table and cluster among all middlewares and route limits of a process,
+//! so that there is one exchange with the cluster and one set of rules.
 //!
-//! Domains cannot be added to an open throttle. Until the first request, each new middleware adds its
-//! domains, and the throttle is opened anew, which is cheap because its exchange has not started. A
-//! middleware that is created after the first request gets another throttle on the same table.
+//! Domains cannot be added to an open throttle. Until the first request, each new middleware adds
+//! its domains, and the throttle is opened anew, which is cheap because its exchange has not
+//! started. A middleware that is created after the first request gets another throttle on the same
+//! table.
 //!
-//! The locks here are held briefly, and in Python always together with the interpreter's lock, so no
-//! fork can happen meanwhile.
+//! The locks here are held briefly, and in Python always together with the interpreter's lock, so
+//! no fork can happen meanwhile.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -58,8 +59,8 @@ pub(super) struct AddedDomains {
 }
 
 impl SharedThrottle {
-    /// Creates a throttle that is not in the registry, because it has a private table or a clock of its
-    /// own. Only its creator can share it.
+    /// Creates a throttle that is not in the registry, because it has a private table or a clock of
+    /// its own. Only its creator can share it.
     pub(super) fn unregistered(settings: ThrottleSettings) -> SharedThrottle {
         SharedThrottle(Arc::new(State { settings, inner: Mutex::default() }))
     }
@@ -143,7 +144,8 @@ impl SharedThrottle {
             if !config.table.default_name || !of_table {
                 return Err(error);
             }
-            // The user did not choose this table, so it must not keep the application from starting.
+            // The user did not choose this table, so it must not keep the application from
+            // starting.
             let mut config = config;
             let size = config.table.size.clone();
             config.set_table(TableConfig { size, ..TableConfig::anonymous() });
@@ -236,8 +238,9 @@ impl Drop for State {
     }
 }
 
-/// Appends a number to the name of a domain that the user did not name, if another middleware uses the
-/// name with other rules. Workers create their middlewares in the same order and get the same names.
+/// Appends a number to the name of a domain that the user did not name, if another middleware uses
+/// the name with other rules. Workers create their middlewares in the same order and get the same
+/// names.
 fn make_distinct(domains: &mut [DomainConfig], known: &[SharedThrottle], is_named: bool) -> bool {
     let is_taken = |domain: &DomainConfig| {
         known.iter().any(|throttle| {

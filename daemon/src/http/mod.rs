@@ -51,7 +51,8 @@ pub(crate) async fn serve(listener: TcpListener, daemon: Arc<Daemon>) {
     loop {
         while connections.try_join_next().is_some() {}
         let stream = match listener.accept().await {
-            // Without a token, other machines are refused, even if a socket from systemd accepts them.
+            // Without a token, other machines are refused, even if a socket from systemd accepts
+            // them.
             Ok((_, peer)) if daemon.settings.token.is_none() && !is_loopback(peer) => continue,
             Ok((stream, _)) => stream,
             Err(error) => {

@@ -22,8 +22,8 @@ const COMMANDS: [(&str, i32); 9] = [
     ("select", 2),
 ];
 
-/// Writes the answer to a command of at least one word. Returns whether the connection ends. `added`
-/// counts the rules that the connection has added.
+/// Writes the answer to a command of at least one word. Returns whether the connection ends.
+/// `added` counts the rules that the connection has added.
 pub(super) fn answer(
     words: &[&[u8]],
     daemon: &Daemon,
@@ -106,8 +106,8 @@ fn decide(
         0 => throttle.peek_with(key, options),
         _ => throttle.check_with(key, options),
     };
-    // A quantity above the burst can never pass. As in redis-cell, the answer is a refusal without a
-    // time to retry.
+    // A quantity above the burst can never pass. As in redis-cell, the answer is a refusal without
+    // a time to retry.
     let (decision, never) = match decision {
         Err(error) if error.kind() == ErrorKind::Cost => {
             (throttle.peek_with(key, CheckOptions::cost(0)), true)

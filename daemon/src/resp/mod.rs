@@ -13,7 +13,8 @@ use parse::{Parsed, parse};
 
 /// The state of a connection between two reads.
 pub(crate) struct Resp {
-    /// Input that is not answered yet: an incomplete command, or commands after the limit of output.
+    /// Input that is not answered yet: an incomplete command, or commands after the limit of
+    /// output.
     part: Vec<u8>,
     /// Whether `part` may contain a complete command.
     pending: bool,

@@ -1,5 +1,5 @@
-//! Accounting messages of gatekeepers: reads and charges them, and computes until when a client must
-//! be delayed.
+//! Accounting messages of gatekeepers: reads and charges them, and computes until when a client
+//! must be delayed.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -91,9 +91,9 @@ impl Accounts {
         Ok(Some(ClientDelay { domain, identifier, until_ms: ceil_ms(now + debt) }))
     }
 
-    /// How far ahead of now a request is charged. A timestamp in the past counts as now. So does one
-    /// so far ahead that the gatekeeper's clock must be wrong, because it would delay the client
-    /// until then.
+    /// How far ahead of now a request is charged. A timestamp in the past counts as now. So does
+    /// one so far ahead that the gatekeeper's clock must be wrong, because it would delay the
+    /// client until then.
     fn ahead(&self, timestamp: Option<Duration>, now: Duration) -> Duration {
         let ahead = timestamp.map_or(Duration::ZERO, |timestamp| timestamp.saturating_sub(now));
         if ahead <= self.daemon.settings.smockron_max_ahead {

@@ -189,7 +189,8 @@ async fn run_control(
                     }
                 };
                 peer.feed(&input[..count], &mut out, take).map_err(io::Error::other)?;
-                // A subscriber may be silent for hours: peers without a subscription are closed first.
+                // A subscriber may be silent for hours: peers without a subscription are closed
+                // first.
                 if !subscriber.borrow().topics.is_empty() {
                     slot.establish();
                 }

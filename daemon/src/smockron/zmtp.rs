@@ -1,5 +1,5 @@
-//! The part of ZMTP 3.0 with the NULL mechanism that PUB and SUB need, without sockets. ZeroMQ 4 and
-//! later use this protocol (rfc.zeromq.org/spec/23).
+//! The part of ZMTP 3.0 with the NULL mechanism that PUB and SUB need, without sockets. ZeroMQ 4
+//! and later use this protocol (rfc.zeromq.org/spec/23).
 
 /// The maximum number of bytes and frames of a message. The rest of a longer message is skipped.
 const MAX_MESSAGE: usize = 64 * 1024;

@@ -440,7 +440,8 @@ fn two_daemons_form_a_cluster_until_one_leaves() {
             is_reported(&second, &first, &tag, 1, "remaining=5")
         }
     };
-    // Tries several tags, because nodes ignore reports right after their start and forgive late ones.
+    // Tries several tags, because nodes ignore reports right after their start and forgive late
+    // ones.
     let mut tags = (0..TIMEOUT.as_secs()).map(|count| format!("c{count}"));
     assert!(tags.any(reports_arrive), "no report arrived, or none after a reload");
     second.signal("TERM");

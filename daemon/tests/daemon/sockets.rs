@@ -68,8 +68,9 @@ fn a_daemon_that_ends_does_not_remove_the_socket_of_another() {
     assert_eq!(fs::read_dir(&new.dir).unwrap().count(), 3, "socket, table and configuration");
 }
 
-/// The test acts as the first of two daemons: it holds the lock and replaces the socket. Without the
-/// lock, the second daemon would replace it at the same time, and both would believe they own it.
+/// The test acts as the first of two daemons: it holds the lock and replaces the socket. Without
+/// the lock, the second daemon would replace it at the same time, and both would believe they own
+/// it.
 #[test]
 fn a_daemon_waits_while_another_starts_at_its_path() {
     let (dir, _) = new_dir();

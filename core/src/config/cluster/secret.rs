@@ -47,8 +47,8 @@ impl Secret {
         }
     }
 
-    /// Reads the secret if it is in a file, without a newline at its end. Returns a warning if every
-    /// user of the machine can read the file.
+    /// Reads the secret if it is in a file, without a newline at its end. Returns a warning if
+    /// every user of the machine can read the file.
     pub(super) fn load(&mut self) -> Result<Option<String>> {
         let Secret::File(path) = self else { return Ok(None) };
         let (bytes, warning) = read_secret(path, "cluster.secret", MAX_BYTES)
@@ -63,8 +63,8 @@ impl Secret {
 }
 
 /// Reads a secret from a file, without a newline at its end. If the secret has more than `longest`
-/// bytes, returns more than `longest` bytes of it. Also returns a warning about `field` if every user
-/// of the machine can read the file.
+/// bytes, returns more than `longest` bytes of it. Also returns a warning about `field` if every
+/// user of the machine can read the file.
 ///
 /// # Errors
 ///
