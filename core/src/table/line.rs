@@ -168,18 +168,18 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Takes the bucket out of a slot if `is_meant` accepts it and its eviction cost is 0. The slot
+/// Takes the bucket out of a slot if `may_clear` accepts it and its eviction cost is 0. The slot
 /// stays in use, as after a claim that gave up, because an empty slot would make the line look less
 /// crowded than it was. Returns false if the slot has an eviction cost.
 pub(super) fn clear(
     cell: &Cell,
-    is_meant: impl Fn(Slot) -> bool,
+    may_clear: impl Fn(Slot) -> bool,
     eviction_cost: impl Fn(Slot) -> EvictionCost,
     on_replace: impl FnOnce(Slot),
 ) -> bool {
     loop {
         let slot = cell.load();
-        if slot.is_empty() || slot.is_reserved() || !is_meant(slot) {
+        if slot.is_empty() || slot.is_reserved() || !may_clear(slot) {
             return true;
         }
         if eviction_cost(slot) > 0 {
