@@ -317,7 +317,7 @@ fn a_reset_of_an_idle_record_wipes_no_cut_of_another_reset() {
         model.set[0].used_ns.store(0, Ordering::Relaxed);
     };
     explore(Mutation::None, prepare, &[cut_after_idle, cut_after_idle], |model| {
-        model.assert_cut_kept(A)
+        model.assert_cut_kept(A);
     });
 }
 
