@@ -28,7 +28,7 @@ WRITTEN = re.compile(
 
 
 def read(text: str | None) -> Address | None:
-    """Return the address in an entry, or None."""
+    """Return the address in an entry, or None if it has none."""
     match = WRITTEN.fullmatch(text or "")
     if not match:
         return None
@@ -47,9 +47,9 @@ def read(text: str | None) -> Address | None:
 
 
 def client(peer: str | None, forwarded_for: Sequence[str], trusted: Trusted) -> Address | None:
-    """Return the address of the client, or None."""
+    """Return the address of the client, or None if it is unknown."""
     entries = [e for e in ",".join(forwarded_for).split(",") if e.strip(" \t")]
-    # From the nearest address outwards.
+    # The peer comes first, and the leftmost entry last.
     chain = [read(peer), *[read(entry) for entry in reversed(entries)]]
     if isinstance(trusted, int):
         trusted_part = chain[: trusted + 1]

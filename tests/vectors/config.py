@@ -18,15 +18,15 @@ TABLE_KEYS = ("name", "size", "group", "dir", "default_name", "private")
 MAX_RULES = 16
 MAX_RULES_IN_ALL = 1000
 MAX_TAGS = 2**36
-# Approximate: the fixed part of a table, and the 2^16 cache lines that a named table and a table of
-# a cluster have at least.
+# The approximate size of the smallest table. A named table, or one of a cluster (`True`), also has
+# at least 2^16 cache lines.
 FEWEST_BYTES = {True: 4_400_000, False: 200_000}
 
 
 @dataclass(frozen=True)
 class Rule:
     name: str
-    interval: Fraction  # T: nanoseconds of one unit
+    interval: Fraction  # T: nanoseconds per unit
     burst: int
     charge_refused: bool
 
@@ -59,7 +59,7 @@ def load(config: Config) -> dict[str, Domain]:
         domains[name] = Domain(rules_of(table, path + "."), dry_run)
     tables = [config, *tables.values()]
     if not any("rules" in table or "rate" in table for table in tables):
-        raise BadConfig("rate")  # nothing would be limited
+        raise BadConfig("rate")  # no domain has a limit
     if sum(len(domain.rules) for domain in domains.values()) > MAX_RULES_IN_ALL:
         raise BadConfig("domains")
     return domains
@@ -132,7 +132,7 @@ def proper_table_name(name: object) -> bool:
 
 
 def proper_size(size: object, large: bool) -> bool:
-    """Return whether this is a number of tags, or text with tags or bytes."""
+    """Return whether this is a number of tags, or text such as "5 tags" or "64 MB"."""
     if isinstance(size, bool) or not isinstance(size, int | float | str):
         return False
     if not isinstance(size, str):

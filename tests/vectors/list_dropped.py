@@ -11,7 +11,7 @@ from list_protocol import (
     OTHER,
     Entry,
     entries,
-    mark,
+    fingerprint,
     report,
     section,
     service,
@@ -26,7 +26,7 @@ HELLO = write("hello", {
 GAP = {"origins": [{**NODE, "ranges": [[1, 1], [3, 300]]}]}
 SNAPSHOT = {
     "part": 0, "parts": 1, "windows": [{**NODE, "top": 9, "missing": [[2, 3]]}],
-    "sections": [{"rule": 1, "entries": [[mark(1), 5]]}],
+    "sections": [{"rule": 1, "entries": [[fingerprint(1), 5]]}],
 }  # fmt: skip
 BUSY = write("payload", {"number": 1, "age_us": 0, "entries": [service(1)]})
 TEN = b"\xff" * 9 + b"\x01"  # 2^64 - 1

@@ -24,13 +24,13 @@ RULE = 0xA2A2_EC50_0D5E_9027
 MOST = 2**64 - 1
 
 
-def mark(number: int) -> int:
-    """A fingerprint; its low byte is zero."""
+def fingerprint(number: int) -> int:
+    """Return a fingerprint. Its low byte is zero."""
     return number * 0x9E37_79B9_7F4A_7C15 % 2**64 & ~0xFF
 
 
 def entries(count: int) -> list[list[object]]:
-    return [[mark(n), 1 + n % 63, n % 5 == 0] for n in range(count)]
+    return [[fingerprint(n), 1 + n % 63, n % 5 == 0] for n in range(count)]
 
 
 def section(entries: list[list[object]], **other: int) -> Body:
@@ -52,10 +52,10 @@ def service(number: int, **other: int) -> Body:
 Case = tuple[str, str, str, int, Body]
 
 REPORTS: list[Case] = [
-    ("one hit", "shared", "report", 0, report(section([[mark(1), 1, False]]))),
+    ("one hit", "shared", "report", 0, report(section([[fingerprint(1), 1, False]]))),
     ("no sections, so that no report number is missing", "shared", "report", 0, report(first=7, last=7)),
     ("all lengths of hits", "shared", "report", 0, report(
-        section([[mark(n), hits, n % 2 == 0] for n, hits in enumerate(
+        section([[fingerprint(n), hits, n % 2 == 0] for n, hits in enumerate(
             (1, 63, 64, 8191, 8192, 2**20 - 1, 2**20, 2**27, 2**32 - 1))]),
         first=300, last=300)),
     ("several rules and ages, one rule twice", "shared", "report", 0, report(
@@ -95,9 +95,9 @@ OTHERS: list[Case] = [
             {**OTHER, "top": 0, "missing": []},
             {"node": 0, "incarnation": 0, "top": MOST, "missing": [[1, MOST]]}],
         "sections": [
-            {"rule": RULE, "entries": [[mark(1), 0], [mark(2), 127], [mark(3), 128]]},
-            {"rule": 1, "entries": [[mark(4), 2**60]]},
-            {"rule": RULE, "entries": [[mark(5), 16 * 200]]}]}),
+            {"rule": RULE, "entries": [[fingerprint(1), 0], [fingerprint(2), 127], [fingerprint(3), 128]]},
+            {"rule": 1, "entries": [[fingerprint(4), 2**60]]},
+            {"rule": RULE, "entries": [[fingerprint(5), 16 * 200]]}]}),
     ("membership", "shared", "swim", 0, {"bytes_hex": "00ff10"}),
     ("hello with a challenge", "shared", "hello", 0, {
         "challenge": 2**63 + 5, "echo": 0, "top": 0, "rules": 2**64 - 2,

@@ -1,7 +1,7 @@
-"""Writes the vectors into this directory. With --check, tests the model and compares the files.
+"""Tests the model, and writes the vectors into this directory. With --check, writes no file.
 
 python3 tests/vectors/make.py           write
-python3 tests/vectors/make.py --check   exit 1 if the files are not what would be written
+python3 tests/vectors/make.py --check   exit 1 if a file would change
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def files() -> dict[str, str]:
     }
 
 
-# JSON with one step or one case per line.
+# The files are JSON with one step or one case per line.
 
 
 def line(value: object) -> str:

@@ -1,4 +1,4 @@
-"""An exact model of docs/semantics.md in fractions: buckets, domains and every call.
+"""An exact model of docs/semantics.md: buckets, domains and calls. It computes with fractions.
 
 It is independent of the Rust code. A call whose result the page does not define raises `Ambiguous`,
 so that no vector depends on it. Times are in nanoseconds. The times of a decision are rounded up.
@@ -14,7 +14,7 @@ from config import Domain, Rule, load
 from shapes import Config
 
 UNLIMITED = "unlimited"
-MAX_DEBT = 2**40  # a larger cost with `allow_debt` counts as this
+MAX_DEBT = 2**40  # with `allow_debt`, a larger cost counts as this
 NEVER = Fraction(-(10**40))  # the TAT of a new bucket, which is full
 
 
@@ -23,16 +23,16 @@ class Ambiguous(Exception):
 
 
 class Failed(Exception):
-    """The call is an error; the text is its kind."""
+    """The call fails. The text is the kind of the error."""
 
 
 @dataclass
 class Bucket:
-    """One tag under one rule.
+    """The state of one tag under one rule.
 
     `tat` is the TAT of docs/semantics.md. A `tat` in the past affects only `charge_local` with an
-    age. After a reset, a refund above the burst or a cost of 0, the page allows several values for
-    it; `low` is the lowest of them. `origin` is the time at which the bucket was last found full.
+    age. After a reset, a refund above the burst or a cost of 0, docs/semantics.md allows several
+    values of `tat`, and `low` is the lowest. `origin` is when the bucket was last found full.
     """
 
     rule: Rule
@@ -53,7 +53,7 @@ class Bucket:
         return min(cost, self.rule.burst) if allow_debt else cost
 
     def most(self, until: int, now: int) -> int:
-        """Return how many units would pass by `until`; negative in debt."""
+        """Return how many units could pass at `until`. The number is negative in debt."""
         return floor((until - self.due(now, 0)) / self.rule.interval)
 
     def take(self, now: int, units: int) -> None:
@@ -102,6 +102,7 @@ class Decision:
 
 
 def longest(times: list[Fraction]) -> int:
+    """Return the longest of these times, rounded up, or 0 if all are negative."""
     return ceil(max([Fraction(0), *times]))
 
 
@@ -115,7 +116,7 @@ class Throttle:
             raise Failed("domain")
         return self.domains[name]
 
-    def of(self, domain: str, tag: str) -> list[Bucket]:
+    def tag_buckets(self, domain: str, tag: str) -> list[Bucket]:
         """Return the tag's buckets, one for each rule."""
         rules = self.domain(domain).rules
         return self.buckets.setdefault((domain, tag), [Bucket(rule) for rule in rules])
@@ -131,7 +132,7 @@ class Throttle:
         allow_debt: bool = False,
         take: bool = True,
     ) -> Decision:
-        buckets = self.of(domain, tag)
+        buckets = self.tag_buckets(domain, tag)
         allow_debt = allow_debt and not partial
         if allow_debt:
             cost = min(cost, MAX_DEBT)
@@ -204,13 +205,13 @@ class Throttle:
         )
 
     def refund(self, now: int, domain: str, tag: str, cost: int = 1) -> None:
-        for bucket in self.of(domain, tag):
+        for bucket in self.tag_buckets(domain, tag):
             bucket.refund(now, cost)
 
     def reset(self, now: int, domain: str, tag: str) -> None:
-        for bucket in self.of(domain, tag):
+        for bucket in self.tag_buckets(domain, tag):
             bucket.reset(now)
 
     def charge_local(self, now: int, domain: str, tag: str, cost: int, age: int) -> None:
-        for bucket in self.of(domain, tag):
+        for bucket in self.tag_buckets(domain, tag):
             bucket.charge_local(now, cost, age)

@@ -1,4 +1,4 @@
-"""Parses rates and bursts by docs/semantics.md, in exact fractions of a nanosecond."""
+"""Parses rates and bursts as in docs/semantics.md, into exact fractions of a nanosecond."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SPELLINGS = {
 UNITS = {word: ns for ns, words in SPELLINGS.items() for word in words.split()}
 
 MAX_BURST = 2**40
-MIN_INTERVAL = Fraction(1)  # ns a unit: 1,000,000,000 a second
+MIN_INTERVAL = Fraction(1)  # ns per unit, at 1,000,000,000 units a second
 MAX_PERIOD = 100 * YEAR
 
 NUMBER = r"[0-9]+(?:\.[0-9]{1,9})?"
@@ -48,8 +48,8 @@ class Bad(Exception):
 
 @dataclass(frozen=True)
 class Rate:
-    interval: Fraction  # T: nanoseconds of one unit
-    count: Fraction  # as written: the default burst is this, rounded up
+    interval: Fraction  # T: nanoseconds per unit
+    count: Fraction  # the count as written; the default burst is this, rounded up
 
 
 def number(value: float | str) -> Fraction:

@@ -1,8 +1,9 @@
-"""Writes the seeds for fuzzing: every datagram of the vectors, and every body.
+"""Writes seeds for fuzzing. Each is a datagram of the vectors, or the body of one.
 
 python3 tests/vectors/seeds.py FOLDER
 
-A body follows a byte of kind and a byte of flags, as core/tests/hostile/datagram.rs reads it.
+Each body follows a byte for its kind and one for its flags, which
+core/tests/hostile/datagram.rs reads first.
 """
 
 from __future__ import annotations

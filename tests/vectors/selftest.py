@@ -25,7 +25,7 @@ def run() -> None:
 
 
 def worked_example() -> None:
-    """The bucket columns of the DThrottle document."""
+    """Check the bucket columns of the DThrottle document."""
     nodes = {name: Throttle({"rate": "1/s", "burst": 10}) for name in "AB"}
 
     def balances(second: int) -> tuple[object, object]:
@@ -50,7 +50,10 @@ def worked_example() -> None:
 
 
 def smockron() -> None:
-    """`next = max(prev, now - burst) + interval`; with 1/s and burst 10, the 11th waits 1000 ms."""
+    """Check Smockron's formula, `next = max(prev, now - burst) + interval`.
+
+    At 1/s with burst 10, the 11th request waits 1000 ms.
+    """
     throttle = Throttle({"rate": "1/s", "burst": 10})
     answers = [throttle.check(0, "default", "t", max_delay=5 * S) for _ in range(11)]
     assert [answer.delay_ns for answer in answers] == [0] * 10 + [S]
@@ -64,11 +67,14 @@ def smockron() -> None:
             now += dice.choice((0, 1, S // 3, S // 2, dice.randint(0, 4 * S)))
             prev = max(prev, now - burst * interval) + interval
             throttle.charge_local(now, "default", "t", cost=1, age=0)
-            assert throttle.of("default", "t")[0].due(now, 0) == prev
+            assert throttle.tag_buckets("default", "t")[0].due(now, 0) == prev
 
 
 def governor() -> None:
-    """`new_count = max(0, count - (now - last) * v) + 1`, refused when above the limit."""
+    """Check Governor's formula, `new_count = max(0, count - (now - last) * v) + 1`.
+
+    Governor refuses a request if the new count is above the limit.
+    """
     dice = random.Random(5)
     for _ in range(300):
         limit, velocity = dice.randint(1, 6), dice.randint(1, 7)
@@ -84,7 +90,7 @@ def governor() -> None:
 
 
 def token_bucket() -> None:
-    """A textbook token bucket, which counts tokens and is refilled."""
+    """Compare with a textbook token bucket, which counts tokens and adds them over time."""
     dice = random.Random(6)
     for _ in range(300):
         burst, per_second = dice.randint(1, 8), dice.randint(1, 9)
@@ -118,7 +124,7 @@ def token_bucket() -> None:
 
 
 def toml_equals_object() -> None:
-    """Check that TOML and object of a configuration are equal, and the line of syntax errors."""
+    """Check that the TOML of a case equals its object, and that syntax errors name the line."""
     try:
         tomllib = import_module("tomllib")
     except ModuleNotFoundError:  # Python 3.10

@@ -1,7 +1,7 @@
-"""Builds a sequence: runs each step on the model, records the answer, and checks the edges.
+"""Builds a sequence. It runs each step on the model and records the answer.
 
-An edge is an instant at which an answer changes. Steps sit exactly on edges and 1 ns beside them
-wherever every language can follow; `Sequence.guard` refuses the steps where one could not.
+An edge is a time at which an answer changes. Steps are on an edge or 1 ns beside it if every
+language computes that edge exactly. `Sequence.guard` rejects steps that are too near to others.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ KEYS = (
     "repeat",
 )
 TIMES = ("delay_ns", "retry_after_ns", "reset_after_ns")
-SURE_SPAN = 10 * HOUR  # up to this B*T, rules count in quarter nanoseconds
+SURE_SPAN = 10 * HOUR  # the longest B*T of a rule that can count in quarter nanoseconds
 MAX_TIME = 2**63 - 1  # 292 years, the longest time that every language can represent
-LATE = 10 * DAY  # from here on, a float of seconds or milliseconds is less precise than 1 ns
+LATE = 10 * DAY  # after this, a float of seconds or milliseconds is less precise than 1 ns
 
 
 def counts_exactly(bucket: Bucket) -> bool:
-    """Whether "a tick divides the nanosecond" in the words of docs/semantics.md."""
+    """Return whether "a tick divides the nanosecond", as docs/semantics.md defines it."""
     interval = bucket.rule.interval
     return (4 * interval).denominator == 1 and bucket.rule.burst * interval <= SURE_SPAN
 
 
 def drifts(bucket: Bucket) -> bool:
-    """Whether the bucket may be off by a tick, because it was found full between two ticks."""
+    """Return whether the bucket may be off by a tick, as it was found full between two ticks."""
     whole = (bucket.origin / bucket.rule.interval).denominator == 1
     return not counts_exactly(bucket) and not whole
 
@@ -50,7 +50,7 @@ class Sequence:
         self.steps: list[Step] = []
         self.now = 0
 
-    # The calls. `at` is in ns. Keywords that are not options are the expected answer.
+    # One method for each call. `at` is in ns. Arguments that are not options are expected fields.
 
     def check(self, at: int, tag: str = "t", **rest: object) -> None:
         self.decide("check", at, tag, rest)
@@ -88,7 +88,7 @@ class Sequence:
         except Failed as failed:
             assert str(failed) == kind, f"{self.name}: {failed}, not {kind}"
         else:
-            raise AssertionError(f"{self.name}: {call} at {at} is no error")
+            raise AssertionError(f"{self.name}: {call} at {at} does not fail")
         self.steps.append({**step, "error": kind})
 
     # Creating steps.
@@ -96,8 +96,8 @@ class Sequence:
     def begin(
         self, call: str, at: int, tag: str, rest: dict[str, object]
     ) -> tuple[Throttle, str, Step]:
-        assert at >= self.now, f"{self.name}: the clock runs back at {at}"
-        assert at <= LATE or at % S == 0, f"{self.name}: floats cannot follow to {at}"
+        assert at >= self.now, f"{self.name}: the clock goes back at {at}"
+        assert at <= LATE or at % S == 0, f"{self.name}: a float has no exact value for {at}"
         self.now = at
         step: Step = {"throttle": rest.pop("on", "A"), "at_ns": at, "call": call}
         throttle = self.throttles[str(step["throttle"])]
@@ -128,16 +128,16 @@ class Sequence:
 
     def once(self, throttle: Throttle, domain: str, tag: str, at: int, step: Step) -> Step:
         take = step["call"] != "peek"
-        for bucket in throttle.of(domain, tag):
+        for bucket in throttle.tag_buckets(domain, tag):
             self.guard_pass(bucket, step)
         options = self.options(step)
         answer: Decision = throttle.check(at, domain, tag, take=take, **options)  # type: ignore[arg-type]
-        for bucket in throttle.of(domain, tag) if step["call"] != "allow" else []:
+        for bucket in throttle.tag_buckets(domain, tag) if step["call"] != "allow" else []:
             units = bucket.rule.burst - (bucket.head(at) - at) / bucket.rule.interval
             self.guard(bucket, units % 1 * bucket.rule.interval)
             self.guard(bucket, (1 - units % 1) * bucket.rule.interval)
         fields = asdict(answer)
-        vague = any(drifts(bucket) for bucket in throttle.of(domain, tag))
+        vague = any(drifts(bucket) for bucket in throttle.tag_buckets(domain, tag))
         for key in TIMES:
             if vague or fields[key] > MAX_TIME:
                 del fields[key]
@@ -154,9 +154,9 @@ class Sequence:
         self.guard(bucket, until - bucket.due(self.now, cost))
 
     def guard(self, bucket: Bucket, distance: Fraction) -> None:
-        """Refuses a step too near to an edge of the bucket, `distance` ns away."""
+        """Reject a step that is too near to an edge, `distance` ns away."""
         if bucket.tat <= self.now or bucket.origin == self.now:
-            return  # full, or filled and used at this time, where rounding has no effect
+            return  # the bucket was found full at this time, so rounding has no effect
         near = Fraction(0)
         if not counts_exactly(bucket):
             near = Fraction(10)

@@ -1,4 +1,4 @@
-"""Checks that all parts of a configuration use: known keys, names, flags."""
+"""Checks keys, flags and names for all parts of a configuration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Config = Mapping[str, object]
 
 
 class BadConfig(Exception):
-    """A wrong configuration. The text is the path of the field."""
+    """The configuration is wrong. The text is the path of the wrong field."""
 
 
 def check_keys(table: Config, known: tuple[str, ...], path: str) -> None:

@@ -1,7 +1,7 @@
 """An exact model of HTTP middleware (docs/http.md) that shares no code with the implementation.
 
-A middleware is made of its options. `decide` says what becomes of a request: which action, which
-header fields, and the response to a refusal.
+`Middleware` is created from its options. `decide` returns the action for a request, the header
+fields, and the response to a refusal.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Middleware:
     # Responses.
 
     def policies(self) -> list[tuple[str, int, int]]:
-        """Name, quota and window in seconds of every rule."""
+        """Return the name, the quota and the window in seconds of every rule."""
         alone = len(self.rules) == 1 and self.rules[0].name == "rule1"
         return [
             (
@@ -183,8 +183,8 @@ class Middleware:
         return fields
 
     def deciding(self, now: int, decision: Decision, client_tag: bytes) -> int:
-        """Return the deciding rule."""
-        buckets = self.throttle.of("default", client_tag.hex())
+        """Return the index of the deciding rule."""
+        buckets = self.throttle.tag_buckets("default", client_tag.hex())
         if decision.rule is not None:
             return [rule.name for rule in self.rules].index(decision.rule)
         order = [(bucket.remaining(now), bucket.rule.burst) for bucket in buckets]
@@ -258,7 +258,7 @@ def ns(seconds: object) -> int:
 
 
 def seconds(time: int) -> int:
-    """Return whole seconds, rounded up unless the rest is only 1 ns."""
+    """Convert ns to whole seconds, rounded up. An excess of 1 ns is ignored."""
     return ceil(Fraction(max(0, time - 1), S))
 
 

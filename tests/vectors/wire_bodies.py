@@ -161,7 +161,7 @@ class Reader:
         self.need(1 <= quantum <= 2**40 and age_us <= 2**40)
         entries = [self.entry() for _ in range(count)]
         self.need(all(1 <= value >> 1 < 2**32 for _, value in entries))
-        listed = [[mark, value >> 1, bool(value & 1)] for mark, value in entries]
+        listed = [[fingerprint, value >> 1, bool(value & 1)] for fingerprint, value in entries]
         return {"rule": rule, "quantum": quantum, "age_us": age_us, "entries": listed}
 
     def snapshot_section(self) -> Body:
@@ -182,7 +182,7 @@ class Reader:
 
 
 def read(kind: str, flags: int, body: bytes) -> Body:
-    """Decode a body. Bytes after its fields are ignored; `padded` tells if they are padding."""
+    """Decode a body. Bytes after its fields are ignored; `padded` is true if they are padding."""
     reader = Reader(body)
     match kind:
         case "report":

@@ -17,7 +17,7 @@ SALT = b"dthrottle 1"
 
 
 class Dropped(Exception):
-    """Why a datagram is dropped."""
+    """The datagram is dropped. The text is the cause."""
 
 
 def extract(salt: bytes, secret: bytes) -> bytes:
@@ -38,7 +38,7 @@ def derive(secret: bytes, purpose: str, cluster: str, length: int) -> bytes:
 
 @dataclass
 class Keys:
-    """The configuration of a node's keys. Unsealed datagrams are not encrypted."""
+    """The keys in a node's configuration. If `sealed` is false, datagrams are not encrypted."""
 
     name: str
     cluster: str

@@ -1,4 +1,7 @@
-"""XChaCha20-Poly1305 in plain Python, as in RFC 8439 and draft-irtf-cfrg-xchacha-03. Slow."""
+"""XChaCha20-Poly1305 in plain Python, following RFC 8439 and draft-irtf-cfrg-xchacha-03.
+
+It is slow.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import struct
 
 MASK = 0xFFFF_FFFF
 CONSTANTS = struct.unpack("<4L", b"expand 32-byte k")
-# The words that each quarter round mixes: columns, then diagonals.
+# Each quarter round mixes four words. The first line has the columns, the second the diagonals.
 QUARTERS = (
     (0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15),
     (0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14),
@@ -75,7 +78,7 @@ def seal(key: bytes, nonce: bytes, additional: bytes, text: bytes) -> bytes:
 
 
 def unseal(key: bytes, nonce: bytes, additional: bytes, sealed: bytes) -> bytes | None:
-    """Return the text, or None if anything was changed."""
+    """Return the text, or None if the tag does not match."""
     key, nonce = inner(key, nonce)
     text, end = sealed[:-16], sealed[-16:]
     return encrypt(key, nonce, text) if tag(key, nonce, additional, text) == end else None
