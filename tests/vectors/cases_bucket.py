@@ -1,4 +1,4 @@
-"""Sequences on one bucket: the documents' examples, edges, costs."""
+"""Sequences on one bucket: examples from documents of other projects, edges and costs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def documents() -> list[Sequence]:
 
     smockron = Sequence(
         "smockron_eleventh",
-        "1/s with burst 10: ten pass at once, the eleventh waits 1 s, as the Smockron page says.",
+        "At 1/s with burst 10, ten checks pass at once and the 11th waits 1 s, as in Smockron.",
         ONE,
     )
     for left in range(9, -1, -1):
@@ -68,7 +68,7 @@ def edges() -> list[Sequence]:
 
     sliding = Sequence(
         "edge_is_not_a_window",
-        "A late check moves the next edge: the interval starts at that check, not at whole seconds.",
+        "A late check moves the next edge, because the interval starts at that check.",
         {"rate": "1/s", "burst": 1},
     )
     sliding.check(0, allowed=True)
@@ -82,7 +82,7 @@ def edges() -> list[Sequence]:
 
     steady = Sequence(
         "burst_then_steady",
-        "After the burst one unit passes every T, and is refused 1 ns earlier.",
+        "After the burst, one unit passes every T and is refused 1 ns earlier.",
         {"rate": "10/s", "burst": 5},
     )
     steady.allow(0, True, repeat=5)
@@ -94,7 +94,7 @@ def edges() -> list[Sequence]:
 
     capped = Sequence(
         "idle_refill_is_capped",
-        "However long a tag is idle, its bucket holds no more than the burst.",
+        "After any idle time, a bucket holds at most the burst.",
         {"rate": "10/s", "burst": 5},
     )
     for start in (0, HOUR, DAY, 9 * DAY):
@@ -106,7 +106,7 @@ def edges() -> list[Sequence]:
 
     floors = Sequence(
         "balance_is_rounded_down",
-        "The balance counts whole units: it rises exactly when the next one is complete.",
+        "The balance counts whole units, and rises exactly when the next unit is complete.",
         {"rate": "4/s", "burst": 4},
     )
     floors.check(0, cost=4, allowed=True, balance=0)
@@ -126,7 +126,7 @@ def edges() -> list[Sequence]:
 
     peeks = Sequence(
         "peek_takes_nothing",
-        "A peek gives the answer of a check and leaves the bucket as it is.",
+        "A peek returns the decision of a check and does not change the bucket.",
         {"rate": "1/s", "burst": 2},
     )
     peeks.peek(0, repeat=50, allowed=True, granted=1, balance=2, reset_after_ns=0)
@@ -142,7 +142,7 @@ def edges() -> list[Sequence]:
 def costs() -> list[Sequence]:
     several = Sequence(
         "cost_above_one",
-        "A check takes all of its cost or nothing, and retry_after is for that cost.",
+        "A check takes its whole cost or nothing. retry_after is the wait for the whole cost.",
         TEN,
     )
     several.check(0, cost=4, allowed=True, balance=6)
@@ -168,7 +168,7 @@ def costs() -> list[Sequence]:
 
     zero = Sequence(
         "cost_zero",
-        "A cost of 0 takes nothing and passes, also on an empty bucket.",
+        "A check of cost 0 takes nothing and passes, even on an empty bucket.",
         TEN,
     )
     zero.check(0, cost=0, allowed=True, granted=0, balance=10, reset_after_ns=0)
@@ -179,7 +179,7 @@ def costs() -> list[Sequence]:
 
     debt = Sequence(
         "cost_zero_in_debt",
-        "A cost of 0 is refused while the bucket is in debt, to the nanosecond.",
+        "A check of cost 0 is refused until the debt is paid, exact to the nanosecond.",
         TEN,
     )
     debt.charge_local(0, 12, 0)
@@ -190,7 +190,7 @@ def costs() -> list[Sequence]:
 
     above = Sequence(
         "cost_above_burst",
-        "A cost above the burst is an error at once, also with max_delay, and takes nothing.",
+        "A cost above the burst is an error, even with max_delay, and takes nothing.",
         TEN,
     )
     for call in ("check", "peek", "allow"):

@@ -30,7 +30,7 @@ def refunds() -> list[Sequence]:
 
     full = Sequence(
         "refund_never_above_burst",
-        "Refunds to a full or unknown bucket are lost; there is no limit to a refund.",
+        "A refund never fills a bucket above its burst. The cost of a refund has no limit.",
         TEN,
     )
     full.refund(0, "new", cost=100)
@@ -45,7 +45,7 @@ def refunds() -> list[Sequence]:
     full.allow(0, True, repeat=10)
     full.allow(0, False)
 
-    owed = Sequence("refund_pays_debt", "A refund also lifts a bucket out of debt.", TEN)
+    owed = Sequence("refund_pays_debt", "A refund also pays the debt of a bucket.", TEN)
     owed.charge_local(0, 15, 0)
     owed.peek(0, balance=-5, reset_after_ns=1500 * MS)
     owed.refund(0, cost=3)
@@ -55,7 +55,7 @@ def refunds() -> list[Sequence]:
 
     reset = Sequence(
         "reset_fills",
-        "A reset fills the bucket of its tag, also one in debt, and no other bucket.",
+        "A reset fills the bucket of its tag, even if it is in debt, and no other bucket.",
         TEN,
     )
     reset.reset(0, "new")
@@ -76,7 +76,7 @@ def refunds() -> list[Sequence]:
 def charges() -> list[Sequence]:
     debt = Sequence(
         "charge_local_into_debt",
-        "A local charge needs no check, and can take the balance below zero without a limit.",
+        "A local charge is never refused, and can lower the balance below 0 without a limit.",
         TEN,
     )
     debt.charge_local(0, 4, 0)
@@ -90,7 +90,7 @@ def charges() -> list[Sequence]:
 
     lost = Sequence(
         "charge_local_age_lost_to_full_bucket",
-        "Hits of 5 s ago on a bucket that was full: the units that refilled since are not charged.",
+        "Hits of 5 s ago are charged to a bucket that was full then and has refilled for 5 s.",
         ONE,
     )
     lost.charge_local(5 * S, 8, 5 * S, "some left")

@@ -7,7 +7,7 @@ from sequence import Sequence
 
 TODAY = 1_760_000_000 * S  # Unix time
 EPOCHS = {
-    "last_ns_of_60_bits": (2**60 // S + 1) * S,  # beyond 60 bits of ns
+    "above_2_to_the_60_ns": (2**60 // S + 1) * S,
     "unix_time": TODAY,
     "99_years": 99 * YEAR,
 }
@@ -20,7 +20,7 @@ def cases() -> list[Sequence]:
 def epoch(name: str, start: int) -> Sequence:
     made = Sequence(
         f"epoch_{name}",
-        "A clock may count from any epoch: the limit holds as on a clock that starts at zero.",
+        "A clock may count from any epoch. The limit is the same as on a clock that starts at 0.",
         {"rate": "5/minute", "domains": {"fast": {"rate": "4/s", "burst": 4}}},
     )
     made.allow(start, True, repeat=5)

@@ -18,7 +18,7 @@ def both_orders() -> list[Sequence]:
     for name, rules in (("fast_first", [FAST, SLOW]), ("slow_first", [SLOW, FAST])):
         two = Sequence(
             f"two_rules_{name}",
-            "A check passes when every rule passes it; the order of the rules changes no answer.",
+            "A check passes if every rule allows it. The order of the rules changes no decision.",
             {"rules": rules},
         )
         two.check(0, allowed=True, limit=3, remaining=2, reset_after_ns=10 * S)
@@ -49,7 +49,7 @@ def several_rules() -> list[Sequence]:
 
     above = Sequence(
         "cost_above_smallest_burst",
-        "The smallest burst of the domain bounds the cost, at any position of its rule.",
+        "The smallest burst of the domain limits the cost, at any position of its rule.",
         {"rules": [SLOW, FAST]},
     )
     above.fails("cost", "check", 0, cost=4)
@@ -93,7 +93,7 @@ def deciders() -> list[Sequence]:
 
     ties = Sequence(
         "decider_ties",
-        "Equal rules: the smaller limit decides, then the first in the list.",
+        "Of equal rules, the one with the smallest limit decides, then the first in the list.",
         {
             "rules": [
                 {"name": "wide", "rate": "1/s", "burst": 4},
@@ -111,7 +111,7 @@ def deciders() -> list[Sequence]:
 
     smaller = Sequence(
         "decider_equal_retry_smaller_limit",
-        "Two rules refuse for the same time: the smaller limit decides, though it comes second.",
+        "If two rules have the same retry_after, the one with the smaller limit decides.",
         {
             "rules": [
                 {"name": "big", "rate": "1/2 s", "burst": 3},
@@ -127,7 +127,7 @@ def deciders() -> list[Sequence]:
 
     least = Sequence(
         "decider_least_remaining",
-        "When a check passes, the rule with the least remaining decides, after taking.",
+        "When a check passes, the rule that has the fewest units left decides.",
         {
             "rules": [
                 {"name": "wide", "rate": "1/minute", "burst": 6},
@@ -143,7 +143,7 @@ def deciders() -> list[Sequence]:
 
     unnamed = Sequence(
         "rules_without_names",
-        "Rules without a name are named by their position, rule1, rule2 and so on.",
+        "A rule without a name is named after its position: rule1, rule2 and so on.",
         {
             "rules": [
                 {"rate": "10/s", "burst": 2},
@@ -164,7 +164,7 @@ def deciders() -> list[Sequence]:
 def domains() -> list[Sequence]:
     free = Sequence(
         "domain_without_rules",
-        "A domain without rules allows everything, and so does the default domain of an empty config.",
+        "A domain allows everything if it has no rules or its rate is unlimited.",
         {"rate": "unlimited", "domains": {"free": {"rules": []}}},
     )
     for domain in ({}, {"domain": "default"}, {"domain": "free"}):
@@ -180,7 +180,7 @@ def domains() -> list[Sequence]:
 
     apart = Sequence(
         "domains_are_separate",
-        "One tag has its own buckets in every domain.",
+        "A tag has separate buckets in each domain.",
         {
             "rate": "1/s",
             "burst": 2,
@@ -232,7 +232,7 @@ def tags() -> list[Sequence]:
 
     odd = Sequence(
         "tags_are_bytes",
-        "Empty, long, non-ASCII tags and tags with a NUL are tags like any other, all distinct.",
+        "A tag may be empty, long or not ASCII, or contain a NUL. Each has its own bucket.",
         {"rate": "1/s", "burst": 1},
     )
     names = ["", " ", "a", "A", "a\0", "a\0b", "\0", "a b", "é", "e\u0301", "日本語", "🦀", "\n"]

@@ -46,7 +46,7 @@ def waits() -> list[Sequence]:
 
     boundary = Sequence(
         "max_delay_boundary",
-        "A delay of exactly max_delay passes, one of 1 ns more does not and takes nothing.",
+        "A check passes if its delay is max_delay. If it is 1 ns more, the check takes nothing.",
         PACED,
     )
     boundary.check(0, allowed=True)
@@ -59,7 +59,7 @@ def waits() -> list[Sequence]:
 
     unused = Sequence(
         "max_delay_unused",
-        "While the bucket has units there is no delay, and max_delay 0 has no effect.",
+        "A check is not delayed while the bucket has units. A max_delay of 0 has no effect.",
         {"rate": "1/s", "burst": 2},
     )
     unused.check(0, max_delay_ns=HOUR, allowed=True, delay_ns=0, balance=1)
@@ -108,7 +108,7 @@ def waits() -> list[Sequence]:
 def waits_of_several() -> list[Sequence]:
     both = Sequence(
         "max_delay_two_rules",
-        "With two rules the delay is the longest, and a refusal by one takes from neither.",
+        "With two rules, the longer delay applies. If one rule refuses, neither is charged.",
         {
             "rules": [
                 {"name": "fast", "rate": "10/s", "burst": 1},
@@ -125,7 +125,7 @@ def waits_of_several() -> list[Sequence]:
 
     figures = Sequence(
         "max_delay_decider",
-        "Two rules without units left: the smaller limit decides, though the other owes more.",
+        "If no rule has units left, the smaller limit decides, even if the other owes more.",
         {
             "rules": [
                 {"name": "big", "rate": "1/s", "burst": 3},
@@ -178,7 +178,7 @@ def partials() -> list[Sequence]:
 
     debt = Sequence(
         "partial_in_debt",
-        "In debt, partial grants nothing, and retry_after is the time until there is one unit.",
+        "A partial check in debt is refused. retry_after is the time until there is one unit.",
         TEN,
     )
     debt.charge_local(0, 13, 0)
@@ -188,7 +188,7 @@ def partials() -> list[Sequence]:
 
     waiting = Sequence(
         "partial_with_max_delay",
-        "partial also grants units that refill within max_delay; the delay ends when they are there.",
+        "A partial check also grants units that refill within max_delay, and waits for them.",
         TEN,
     )
     waiting.check(0, cost=7, allowed=True, balance=3)
@@ -201,7 +201,7 @@ def partials() -> list[Sequence]:
 
     ahead = Sequence(
         "partial_with_max_delay_above_burst",
-        "With a large max_delay, partial grants more than the burst.",
+        "With a large max_delay, a partial check grants more than the burst.",
         TEN,
     )
     ahead.check(0, cost=30, partial=True, max_delay_ns=S, granted=20, delay_ns=S, balance=-10)
@@ -209,7 +209,7 @@ def partials() -> list[Sequence]:
 
     nothing = Sequence(
         "partial_nothing_in_debt",
-        "A partial cost of 0 is refused in debt, until the debt is paid.",
+        "A partial check of cost 0 is refused until the debt is paid.",
         TEN,
     )
     nothing.charge_local(0, 12, 0)
@@ -221,7 +221,7 @@ def partials() -> list[Sequence]:
 def partials_of_several() -> list[Sequence]:
     least = Sequence(
         "partial_two_rules",
-        "partial grants what every rule has, and takes as much from each.",
+        "A partial check grants the units that every rule has, and takes them from each.",
         TWO,
     )
     least.check(0, cost=9, partial=True, allowed=True, granted=5, limit=5, remaining=0)
@@ -234,7 +234,7 @@ def partials_of_several() -> list[Sequence]:
 
     waiting = Sequence(
         "partial_two_rules_max_delay",
-        "partial with two rules and max_delay grants what both have in time, after the longer delay.",
+        "With max_delay, a partial check grants the units that both rules have in time.",
         TWO,
     )
     waiting.check(0, cost=4, partial=True, max_delay_ns=S, granted=4, delay_ns=0)
@@ -260,7 +260,7 @@ def debts() -> list[Sequence]:
 
     within = Sequence(
         "allow_debt_within_burst",
-        "With allow_debt a cost within the burst needs all its units, as without.",
+        "A cost within the burst needs all its units, with and without allow_debt.",
         TEN,
     )
     within.check(0, cost=4, allow_debt=True, allowed=True, granted=4, balance=6)
@@ -272,7 +272,7 @@ def debts() -> list[Sequence]:
 
     most = Sequence(
         "allow_debt_most",
-        "With allow_debt a cost counts as at most 2^40; in a domain without rules, too.",
+        "With allow_debt, a cost counts as at most 2^40, even in a domain without rules.",
         {"rate": "1000000000/s", "burst": 10, "domains": {"free": {}}},
     )
     most.check(0, cost=2**40 + 1, allow_debt=True, granted=2**40, balance=10 - 2**40)
@@ -302,7 +302,7 @@ def debts() -> list[Sequence]:
 
     waiting = Sequence(
         "allow_debt_max_delay",
-        "With max_delay the check waits for the full bucket, not for the debt.",
+        "With max_delay, the delay ends when the bucket is full. The new debt adds no delay.",
         TEN,
     )
     full: dict[str, Any] = {"cost": 25, "allow_debt": True, "granted": 25}
@@ -318,7 +318,7 @@ def debts() -> list[Sequence]:
 
     dry = Sequence(
         "allow_debt_dry_run",
-        "In dry run a debt is taken without a delay, and a refusal is only counted.",
+        "In dry run, a check may take a debt. It is never delayed or refused.",
         {**TEN, "dry_run": True},
     )
     dry.check(0, cost=25, allow_debt=True, granted=25, balance=-15, dry_run=False)
@@ -354,7 +354,7 @@ def debts_of_several() -> list[Sequence]:
 
     waiting = Sequence(
         "allow_debt_two_rules_max_delay",
-        "The delay is the longest of any rule's wait for its needed units.",
+        "The delay ends when every rule has the units that it needs.",
         TWO,
     )
     waiting.check(0, cost=5, allowed=True)
@@ -364,7 +364,7 @@ def debts_of_several() -> list[Sequence]:
 
     charged = Sequence(
         "allow_debt_two_rules_charge_refused",
-        "A refusal by one rule does not charge the other rule with the debt, only its own charge.",
+        "A refusal charges at most the burst, and only to rules with charge_refused.",
         {
             "rules": [
                 {"name": "strict", "rate": "1/s", "burst": 2, "charge_refused": True},

@@ -1,4 +1,4 @@
-"""Sequences on rates from one a year to one a nanosecond, and on the bursts that go with them."""
+"""Sequences on rates from one a year to one a nanosecond, and on bursts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def cases() -> list[Sequence]:
 def fast() -> list[Sequence]:
     single = Sequence(
         "rate_10_million_burst_1",
-        "Ten million a second: one unit every 100 ns, to the nanosecond.",
+        "At ten million a second, one unit passes every 100 ns, exact to the nanosecond.",
         {"rate": "10000000/s", "burst": 1},
     )
     for turn in range(6):
@@ -24,7 +24,7 @@ def fast() -> list[Sequence]:
 
     burst = Sequence(
         "rate_10_million_burst_1000",
-        "Ten million a second with a burst: a unit every 100 ns, also after idle times.",
+        "At ten million a second with a burst, one unit refills every 100 ns.",
         {"rate": "10000000/s", "burst": 1000},
     )
     burst.allow(0, True, repeat=1000)
@@ -39,7 +39,7 @@ def fast() -> list[Sequence]:
 
     fastest = Sequence(
         "rate_fastest",
-        "A billion a second: a unit every nanosecond.",
+        "At a billion a second, one unit refills every nanosecond.",
         {"rate": "1000000000/s", "burst": 5},
     )
     fastest.check(0, cost=5, allowed=True, reset_after_ns=5)
@@ -54,7 +54,7 @@ def fast() -> list[Sequence]:
 
     quarters = Sequence(
         "rate_quarter_nanoseconds",
-        "A unit every 1.25 ns: times are rounded up, the fractions are kept.",
+        "One unit refills every 1.25 ns. Times are rounded up, but the bucket keeps fractions.",
         {"rate": "800000000/s", "burst": 2},
     )
     quarters.check(0, cost=2, allowed=True, reset_after_ns=3)
@@ -72,7 +72,7 @@ def fast() -> list[Sequence]:
 def uneven() -> list[Sequence]:
     prime = Sequence(
         "rate_9999991",
-        "A rate whose T is not a whole number of nanoseconds: after 100 s not one unit is lost.",
+        "T is not a whole number of nanoseconds, but after 100 s no unit is lost.",
         {"rate": "9999991/s", "burst": 1_000_000_000},
     )
     prime.check(0, cost=1_000_000_000, allowed=True, balance=0)
@@ -88,7 +88,7 @@ def uneven() -> list[Sequence]:
 
     third = Sequence(
         "rate_3_per_second",
-        "Three a second: T is 333333333.3 ns, and the fractions do not add up to an error.",
+        "At three a second, T is 333333333.3 ns. The fractions do not add up to an error.",
         {"rate": "3/s", "burst": 3},
     )
     third.check(0, cost=3, allowed=True, reset_after_ns=S)
@@ -100,7 +100,7 @@ def uneven() -> list[Sequence]:
 
     long_run = Sequence(
         "rate_3_per_second_long_run",
-        "A hundred thousand seconds at three a second: 300,000 units, not one more or less.",
+        "At three a second, exactly 300,000 units refill in 100,000 seconds.",
         {"rate": "3/s", "burst": 300_001},
     )
     long_run.check(0, cost=300_001, allowed=True, balance=0)
@@ -110,7 +110,7 @@ def uneven() -> list[Sequence]:
 
     hourly = Sequence(
         "rate_7_per_hour",
-        "Seven an hour, always used up: after 200 hours the edge has not moved.",
+        "At seven an hour, the edges of a bucket that stays empty are exact after 200 hours.",
         {"rate": "7/hour", "burst": 8},
     )
     hourly.check(0, cost=8, allowed=True, balance=0)
@@ -128,7 +128,7 @@ def uneven() -> list[Sequence]:
 def slow() -> list[Sequence]:
     single = Sequence(
         "rate_1_per_year_burst_1",
-        "One a year: refused for a year.",
+        "At one a year with burst 1, the second unit is refused for a year.",
         {"rate": "1/year", "burst": 1},
     )
     single.check(0, allowed=True, reset_after_ns=YEAR)
@@ -140,7 +140,7 @@ def slow() -> list[Sequence]:
 
     three = Sequence(
         "rate_1_per_year_burst_3",
-        "Three at once, then one a year; ten years later three again.",
+        "Three units pass at once, then one a year. After ten years, three pass at once again.",
         {"rate": "1/year", "burst": 3},
     )
     three.allow(0, True, repeat=3)
@@ -153,7 +153,7 @@ def slow() -> list[Sequence]:
 
     million = Sequence(
         "rate_1_per_day_burst_million",
-        "A slow rate with a burst of a million: the bucket takes 2,700 years to fill.",
+        "The bucket of a slow rate with a burst of a million takes 2,700 years to fill.",
         {"rate": "1/day", "burst": 1_000_000},
     )
     million.check(0, cost=1_000_000, allowed=True, balance=0)
@@ -170,7 +170,7 @@ def slow() -> list[Sequence]:
 def bursts() -> list[Sequence]:
     default = Sequence(
         "burst_by_default",
-        "Without a burst, the burst is the count of the rate, rounded up.",
+        "The default burst is the count of the rate, rounded up.",
         {
             "rate": "5 per 2 minutes",
             "domains": {
@@ -193,7 +193,7 @@ def bursts() -> list[Sequence]:
 
     duration = Sequence(
         "burst_as_duration",
-        "A burst given as a time is the units that the rate yields in it, rounded down.",
+        "A burst given as a duration is the number of units that refill in it, rounded down.",
         {
             "rate": "100/s",
             "burst": "250ms",

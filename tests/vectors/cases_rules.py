@@ -17,7 +17,7 @@ def cases() -> list[Sequence]:
 def charged() -> list[Sequence]:
     governor = Sequence(
         "charge_refused_governor",
-        "Governor with limit 3 and drain 1/s: constant checks stay refused, and pass after a pause.",
+        "With charge_refused, steady checks stay refused until a pause, as in Governor.",
         GOVERNOR,
     )
     governor.allow(0, True, repeat=3)
@@ -77,7 +77,7 @@ def charged_of_several() -> list[Sequence]:
 
     itself = Sequence(
         "charge_refused_refusing_rule",
-        "The rule that refuses and has charge_refused is charged; the other one keeps its units.",
+        "A rule that refuses and has charge_refused is charged. The other rule is not.",
         {
             "rules": [
                 {"name": "wide", "rate": "1/s", "burst": 5},
@@ -93,7 +93,7 @@ def charged_of_several() -> list[Sequence]:
 
     later = Sequence(
         "charge_refused_longest_retry",
-        "A charge may empty a rule that did not refuse: retry_after is the longest of all rules.",
+        "A charge may empty a rule that did not refuse, so retry_after considers all rules.",
         {
             "rules": [
                 {"name": "gate", "rate": "1/s", "burst": 2},
@@ -120,7 +120,7 @@ def charged_of_several() -> list[Sequence]:
 def dry_runs() -> list[Sequence]:
     top = Sequence(
         "dry_run_top",
-        "In dry run everything is counted, nothing is refused, and the decision shows the refusal.",
+        "Dry run counts every check and refuses none. The decision shows the refusal.",
         {"rate": "1/s", "burst": 2, "dry_run": True},
     )
     top.check(0, allowed=True, granted=1, dry_run=False, rule=None)
@@ -137,7 +137,7 @@ def dry_runs() -> list[Sequence]:
 
     domain = Sequence(
         "dry_run_one_domain",
-        "dry_run in a domain is for that domain only.",
+        "dry_run in a domain applies only to that domain.",
         {
             "rate": "1/s",
             "burst": 1,
@@ -176,7 +176,7 @@ def dry_runs() -> list[Sequence]:
 
     both = Sequence(
         "dry_run_charge_refused",
-        "In dry run refusals are charged to rules with charge_refused.",
+        "In dry run, refusals are charged to rules with charge_refused.",
         {"rate": "1/s", "burst": 1, "charge_refused": True, "dry_run": True},
     )
     both.check(0, allowed=True, granted=1, dry_run=False)
@@ -190,7 +190,7 @@ def dry_runs() -> list[Sequence]:
 def dry_run_waits() -> Sequence:
     waits = Sequence(
         "dry_run_waits",
-        "In dry run there is no delay: retry_after has the delay that would have been necessary.",
+        "Dry run delays no check. retry_after has the delay that would have been necessary.",
         {
             "rules": [{"rate": "1/s", "burst": 1}, {"rate": "1/s", "burst": 2}],
             "dry_run": True,
