@@ -1,7 +1,7 @@
-"""calls.json, for clients of services that may be busy: the service of a URL, and Retry-After.
+"""Cases for calls.json: the names of services in URLs, and the values of Retry-After.
 
-Every row states by hand what the author expects. Of names JavaScript's URL is the model, and its suite
-compares; dates must agree with the standard library's.
+The author states the expected result of each row. The JavaScript tests compare the names with the
+class URL. The dates must agree with the standard library of Python.
 """
 
 from __future__ import annotations
@@ -122,15 +122,15 @@ def after(why: str, value: str | None, expect: int | None, now: datetime = NOW) 
 
 def seconds() -> list[Entry]:
     return [
-        after("seconds", "120", 120),
-        after("none at all", "0", 0),
-        after("blanks around", " \t7 ", 7),
-        after("zeros before", "0" * 24 + "5", 5),
-        after("nothing but zeros", "0" * 500, 0),
+        after("a number of seconds", "120", 120),
+        after("zero seconds", "0", 0),
+        after("blanks around the seconds", " \t7 ", 7),
+        after("leading zeros", "0" * 24 + "5", 5),
+        after("500 zeros", "0" * 500, 0),
         after("a year", str(YEAR), YEAR),
-        after("more than a year", str(YEAR + 1), YEAR),
-        after("without end", "9" * 5000, YEAR),
-        *[after("no number of seconds", value, None)
+        after("more than a year counts as a year", str(YEAR + 1), YEAR),
+        after("a number of 5000 digits", "9" * 5000, YEAR),
+        *[after("not a number of seconds", value, None)
           for value in (None, "", " ", "-1", "+1", "1.5", "1e9", "0x10", "1_0", "5s", "5, 5", "soon",
                         "\u0665", "\u00b2", "\u00a05", "5\n", "Infinity", "NaN")],
     ]
@@ -141,28 +141,28 @@ def dates() -> list[Entry]:
         date("IMF-fixdate", "Fri, 03 Jan 2031 10:00:05 GMT", 5),
         date("RFC 850", "Friday, 03-Jan-31 10:00:05 GMT", 5),
         date("asctime", "Fri Jan  3 10:00:05 2031", 5),
-        date("asctime, two digits", "Fri Jan 03 10:00:05 2031", 5),
+        date("asctime, a day with a leading zero", "Fri Jan 03 10:00:05 2031", 5),
         date("asctime, a later day", "Mon Jan 13 10:00:00 2031", 10 * 86_400),
         date("the end of a day", "Fri, 03 Jan 2031 23:59:59 GMT", 14 * 3600 - 1),
         after("a leap second", "Fri, 03 Jan 2031 10:00:60 GMT", 60),
         date("a leap day", "Sun, 29 Feb 2032 00:00:00 GMT", YEAR),
-        date("the end of all days", "Fri, 31 Dec 9999 23:59:59 GMT", YEAR),
-        after("a name of another day", "Mon, 03 Jan 2031 10:00:05 GMT", 5),
-        date("blanks around", "Fri, 03 Jan 2031 10:00:05 GMT", 5, around=" "),
-        date("now", "Fri, 03 Jan 2031 10:00:00 GMT", None),
+        date("the last second of the year 9999", "Fri, 31 Dec 9999 23:59:59 GMT", YEAR),
+        after("the wrong day of the week", "Mon, 03 Jan 2031 10:00:05 GMT", 5),
+        date("blanks around the date", "Fri, 03 Jan 2031 10:00:05 GMT", 5, around=" "),
+        date("the current time", "Fri, 03 Jan 2031 10:00:00 GMT", None),
         date("a second ago", "Fri, 03 Jan 2031 09:59:59 GMT", None),
         date("long ago", "Sun, 06 Nov 1994 08:49:37 GMT", None),
         date("long ago, RFC 850", "Sunday, 06-Nov-94 08:49:37 GMT", None),
         date("long ago, asctime", "Sun Nov  6 08:49:37 1994", None),
-        after("two digits: 50 years ahead", "Friday, 01-Jan-81 00:00:00 GMT", YEAR),
-        after("two digits: not 51", "Friday, 01-Jan-82 00:00:00 GMT", None),
-        after("two digits: the next century", "Friday, 01-Jan-00 00:00:04 GMT", 5,
+        after("a year of two digits, at most 50 years ahead", "Friday, 01-Jan-81 00:00:00 GMT", YEAR),
+        after("a year of two digits is not 51 years ahead", "Friday, 01-Jan-82 00:00:00 GMT", None),
+        after("a year of two digits in the next century", "Friday, 01-Jan-00 00:00:04 GMT", 5,
               datetime(2100, 1, 1, tzinfo=timezone.utc) - timedelta(seconds=1)),
     ]
 
 
 def date(why: str, value: str, expect: int | None, *, around: str = "") -> Entry:
-    """A date that the standard library can read as well."""
+    """Return a case for a date that the standard library can also parse."""
     for form in FORMATS:
         try:
             then = datetime.strptime(value, form).replace(tzinfo=timezone.utc)
@@ -177,39 +177,39 @@ def date(why: str, value: str, expect: int | None, *, around: str = "") -> Entry
 
 def no_dates() -> list[Entry]:
     values = {
-        "one digit": "Fri, 3 Jan 2031 10:00:05 GMT",
+        "a day of one digit": "Fri, 3 Jan 2031 10:00:05 GMT",
         "no day of the week": "03 Jan 2031 10:00:05 GMT",
         "no seconds": "Fri, 03 Jan 2031 10:00 GMT",
         "day and hour": "5 Jan 2035 10:00",
         "no zone": "Fri, 03 Jan 2031 10:00:05",
-        "another zone": "Fri, 03 Jan 2031 10:00:05 +0000",
-        "another name of the zone": "Fri, 03 Jan 2031 10:00:05 UTC",
+        "an offset instead of GMT": "Fri, 03 Jan 2031 10:00:05 +0000",
+        "UTC instead of GMT": "Fri, 03 Jan 2031 10:00:05 UTC",
         "a zone in asctime": "Fri Jan  3 10:00:05 2031 GMT",
         "asctime, one digit without a blank": "Fri Jan 3 10:00:05 2031",
-        "small letters": "fri, 03 jan 2031 10:00:05 gmt",
-        "a long name": "Friday, 03 Jan 2031 10:00:05 GMT",
-        "a short name in RFC 850": "Fri, 03-Jan-31 10:00:05 GMT",
-        "four digits in RFC 850": "Friday, 03-Jan-2031 10:00:05 GMT",
-        "a long month": "Fri, 03 January 2031 10:00:05 GMT",
-        "no such day of the week": "Foo, 03 Jan 2031 10:00:05 GMT",
-        "no such month": "Fri, 03 Foo 2031 10:00:05 GMT",
-        "no such day": "Mon, 31 Feb 2031 10:00:05 GMT",
-        "no leap year": "Sat, 29 Feb 2031 10:00:05 GMT",
+        "lower case": "fri, 03 jan 2031 10:00:05 gmt",
+        "a long name of the day": "Friday, 03 Jan 2031 10:00:05 GMT",
+        "a short name of the day in RFC 850": "Fri, 03-Jan-31 10:00:05 GMT",
+        "a year of four digits in RFC 850": "Friday, 03-Jan-2031 10:00:05 GMT",
+        "a long name of the month": "Fri, 03 January 2031 10:00:05 GMT",
+        "an unknown name of the day": "Foo, 03 Jan 2031 10:00:05 GMT",
+        "an unknown name of the month": "Fri, 03 Foo 2031 10:00:05 GMT",
+        "a day that does not exist": "Mon, 31 Feb 2031 10:00:05 GMT",
+        "a leap day in a year without one": "Sat, 29 Feb 2031 10:00:05 GMT",
         "day 0": "Fri, 00 Jan 2031 10:00:05 GMT",
         "day 32": "Fri, 32 Jan 2031 10:00:05 GMT",
         "hour 24": "Fri, 03 Jan 2031 24:00:00 GMT",
         "minute 60": "Fri, 03 Jan 2031 10:60:00 GMT",
         "second 61": "Fri, 03 Jan 2031 10:00:61 GMT",
         "year 0": "Fri, 03 Jan 0000 10:00:05 GMT",
-        "five digits": "Fri, 03 Jan 12031 10:00:05 GMT",
+        "a year of five digits": "Fri, 03 Jan 12031 10:00:05 GMT",
         "two blanks": "Fri,  03 Jan 2031 10:00:05 GMT",
-        "other digits": "Fri, 0\u0663 Jan 2031 10:00:05 GMT",
-        "more behind": "Fri, 03 Jan 2031 10:00:05 GMT; x",
-        "a line behind": "Fri, 03 Jan 2031 10:00:05 GMT\n",
+        "a digit that is not ASCII": "Fri, 0\u0663 Jan 2031 10:00:05 GMT",
+        "text after the date": "Fri, 03 Jan 2031 10:00:05 GMT; x",
+        "a newline after the date": "Fri, 03 Jan 2031 10:00:05 GMT\n",
         "ISO 8601": "2031-01-03T10:00:05Z",
         "a word and a year": "foo 2099",
         "a day and a number": "Mon 12345",
-        "American": "1/4/2031",
-        "digits without end": "21 Oct Wed, 23:59:59 +99999999999999999999 Jan",
+        "a date in American notation": "1/4/2031",
+        "a number of 20 digits": "21 Oct Wed, 23:59:59 +99999999999999999999 Jan",
     }
     return [after(why, value, None) for why, value in values.items()]

@@ -1,4 +1,4 @@
-"""protocol.json: datagrams that are dropped, and the cause. Each body has one error."""
+"""Datagrams for protocol.json that are dropped, with the cause. Each has one error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SNAPSHOT = {
     "sections": [{"rule": 1, "entries": [[fingerprint(1), 5]]}],
 }  # fmt: skip
 BUSY = write("payload", {"number": 1, "age_us": 0, "entries": [service(1)]})
-TEN = b"\xff" * 9 + b"\x01"  # 2^64 - 1
+TEN = b"\xff" * 9 + b"\x01"  # the varint of 2^64 - 1, in ten bytes
 
 
 def envelope(kind: str = "hello", flags: int = 0) -> Envelope:
@@ -43,7 +43,7 @@ def changed(datagram: bytes, at: int, by: int = 1) -> bytes:
 
 
 def outside() -> list[tuple[str, str, str, bytes]]:
-    """Cause, name, the reader's keys, datagram."""
+    """Return the cause, name, keys of the reader, and datagram of each wrong envelope."""
     shared = KEYS["shared"]
     good = seal(shared, envelope(), HELLO)
     other_version, other_magic = envelope(), envelope()
@@ -52,31 +52,31 @@ def outside() -> list[tuple[str, str, str, bytes]]:
     unknown.kind, none.kind = 11, 0
     return [
         ("short", "empty", "shared", b""),
-        ("short", "envelope alone", "shared", good[:32]),
+        ("short", "only an envelope", "shared", good[:32]),
         ("short", "one byte less than envelope and tag", "shared", good[:31] + good[-16:]),
         ("long", "one byte too long", "shared", good.ljust(1233, b"\0")),
         ("magic", "another magic", "shared", seal(shared, other_magic, HELLO)),
         ("version", "another version", "shared", seal(shared, other_version, HELLO)),
-        ("cluster", "another cluster of the same secret", "shared", seal(KEYS["binary"], envelope(), HELLO)),
+        ("cluster", "another cluster", "shared", seal(KEYS["binary"], envelope(), HELLO)),
         ("key", "another secret", "other secret", good),
-        ("key", "a packet key that is not accepted any more", "last month's", seal(KEYS["rotating"], envelope(), HELLO)),
-        ("key", "sealed, where nothing is", "unsealed", good),
-        ("auth", "another kind", "shared", changed(good, 3)),
-        ("auth", "another flag", "shared", changed(good, 4)),
-        ("auth", "another sender", "shared", changed(good, 15)),
-        ("auth", "another incarnation", "shared", changed(good, 16, 0x80)),
-        ("auth", "another packet number", "shared", changed(good, 31)),
-        ("auth", "body changed", "shared", changed(good, 32)),
-        ("auth", "tag changed", "shared", changed(good, -1)),
-        ("auth", "cut off", "shared", good[:-1]),
-        ("auth", "unsealed, with a tag", "unsealed", changed(seal(KEYS["unsealed"], envelope(), HELLO), -1)),
+        ("key", "a packet key that the reader does not have", "last month's", seal(KEYS["rotating"], envelope(), HELLO)),
+        ("key", "sealed, but the reader expects no sealing", "unsealed", good),
+        ("auth", "changed kind", "shared", changed(good, 3)),
+        ("auth", "changed flag", "shared", changed(good, 4)),
+        ("auth", "changed sender", "shared", changed(good, 15)),
+        ("auth", "changed incarnation", "shared", changed(good, 16, 0x80)),
+        ("auth", "changed packet number", "shared", changed(good, 31)),
+        ("auth", "changed body", "shared", changed(good, 32)),
+        ("auth", "changed tag", "shared", changed(good, -1)),
+        ("auth", "the last byte is missing", "shared", good[:-1]),
+        ("auth", "not sealed, but the tag is not zero", "unsealed", changed(seal(KEYS["unsealed"], envelope(), HELLO), -1)),
         ("kind", "kind 0", "shared", seal(shared, none, HELLO)),
         ("kind", "kind 11", "shared", seal(shared, unknown, HELLO)),
     ]  # fmt: skip
 
 
 def bodies() -> list[tuple[str, str, int, bytes]]:
-    """Name, kind, flags, a body that is malformed."""
+    """Return the name, kind, flags and bytes of each malformed body."""
     one = report(section(entries(1)))
     head = struct.pack(">QLB", 1, 0, 1) + struct.pack(">QH", 7, 1)
 
@@ -86,36 +86,36 @@ def bodies() -> list[tuple[str, str, int, bytes]]:
     return [
         ("report: empty", "report", 0, b""),
         ("report: number 0", "report", 0, write("report", report(first=0, last=0))),
-        ("report: above the last number", "report", 0, struct.pack(">QLB", MOST, 1, 0)),
-        ("report: relayed, but no origin", "report", 1, struct.pack(">QLB", 1, 0, 0)),
+        ("report: a number above 2^64 - 1", "report", 0, struct.pack(">QLB", MOST, 1, 0)),
+        ("report: relayed, but without an origin", "report", 1, struct.pack(">QLB", 1, 0, 0)),
         ("report: a section is missing", "report", 0, struct.pack(">QLB", 1, 0, 1)),
         ("report: an entry is missing", "report", 0, write("report", one)[:-8]),
         ("report: a fingerprint is cut off", "report", 0, write("report", one)[:-2]),
-        ("report: 65535 entries that are not there", "report", 0, struct.pack(">QLBQH", 1, 0, 1, 7, 65535) + b"\1\0"),
+        ("report: 65535 entries are missing", "report", 0, struct.pack(">QLBQH", 1, 0, 1, 7, 65535) + b"\1\0"),
         ("report: quantum 0", "report", 0, entry(quantum=b"\0")),
         ("report: quantum too great", "report", 0, entry(quantum=varint(2**40 + 1))),
         ("report: age too great", "report", 0, entry(age=varint(2**40 + 1))),
-        ("report: no hits", "report", 0, entry(value=b"\0")),
-        ("report: no hits, saturated", "report", 0, entry(value=b"\1")),
+        ("report: an entry with 0 hits", "report", 0, entry(value=b"\0")),
+        ("report: a saturated entry with 0 hits", "report", 0, entry(value=b"\1")),
         ("report: too many hits", "report", 0, entry(value=varint(2**33))),
-        ("varint: not the shortest", "report", 0, entry(age=b"\x80\0")),
-        ("varint: not the shortest, hits", "report", 0, entry(value=b"\x82\0")),
+        ("varint: an age not in its shortest form", "report", 0, entry(age=b"\x80\0")),
+        ("varint: hits not in their shortest form", "report", 0, entry(value=b"\x82\0")),
         ("varint: does not end", "report", 0, entry(value=b"\x82")),
         ("varint: eleven bytes", "hello", 0, bytes(16) + b"\x80" * 10 + b"\1" + HELLO[17:]),
         ("varint: more than 64 bits", "hello", 0, bytes(16) + b"\xff" * 9 + b"\2" + HELLO[17:]),
         ("gap: empty", "gap", 0, b""),
-        ("gap: as many origins as can be counted", "gap", 0, TEN + bytes(100)),
-        ("gap: one origin too many", "gap", 0, b"\2" + write("gap", GAP)[1:]),
+        ("gap: 2^64 - 1 origins", "gap", 0, TEN + bytes(100)),
+        ("gap: the second origin is missing", "gap", 0, b"\2" + write("gap", GAP)[1:]),
         ("gap: more ranges than bytes", "gap", 0, b"\1" + origin(NODE) + TEN + b"\1\0" * 3),
         ("gap: number 0", "gap", 0, b"\1" + origin(NODE) + b"\1\0\0"),
         ("gap: ranges that touch", "gap", 0, b"\1" + origin(NODE) + b"\2\1\1\3\0"),
         ("gap: ranges that overlap", "gap", 0, b"\1" + origin(NODE) + b"\2\1\4\3\0"),
         ("gap: ranges out of order", "gap", 0, b"\1" + origin(NODE) + b"\2\5\0\1\0"),
-        ("gap: above the last number", "gap", 0, b"\1" + origin(NODE) + b"\1" + TEN + b"\1"),
-        ("gap: a range behind the last number", "gap", 0, b"\1" + origin(NODE) + b"\2" + TEN + b"\0\1\0"),
+        ("gap: a number above 2^64 - 1", "gap", 0, b"\1" + origin(NODE) + b"\1" + TEN + b"\1"),
+        ("gap: a range after the number 2^64 - 1", "gap", 0, b"\1" + origin(NODE) + b"\2" + TEN + b"\0\1\0"),
         ("gone: cut off", "gone", 0, write("gone", GAP)[:-1]),
         ("digest: empty", "digest", 0, b""),
-        ("digest: one origin too many", "digest", 0, b"\2" + origin(NODE) + b"\5"),
+        ("digest: the second origin is missing", "digest", 0, b"\2" + origin(NODE) + b"\5"),
         ("digest: cut off", "digest", 0, b"\1" + origin(OTHER)),
         ("hello: empty", "hello", 0, b""),
         ("hello: cut off", "hello", 0, HELLO[:-1]),
@@ -125,21 +125,21 @@ def bodies() -> list[tuple[str, str, int, bytes]]:
         ("payload: number 0", "payload", 0, b"\0" + BUSY[1:]),
         ("payload: without an age", "payload", 0, b"\1"),
         ("payload: age too great", "payload", 0, b"\1" + varint(2**40 + 1) + BUSY[2:]),
-        ("busy: as many services as can be counted", "payload", 0, b"\1\0" + TEN + bytes(100)),
-        ("busy: one service too many", "payload", 0, b"\1\0\2" + BUSY[3:]),
+        ("busy: 2^64 - 1 services", "payload", 0, b"\1\0" + TEN + bytes(100)),
+        ("busy: the second service is missing", "payload", 0, b"\1\0\2" + BUSY[3:]),
         ("busy: cut off", "payload", 0, BUSY[:-1]),
-        ("busy: no answer", "payload", 0, BUSY[:11] + b"\0" + BUSY[12:]),
+        ("busy: a service with 0 responses", "payload", 0, BUSY[:11] + b"\0" + BUSY[12:]),
         ("busy: age too great", "payload", 0, BUSY[:12] + varint(2**40 + 1) + b"\0"),
         ("busy: pause too long", "payload", 0, BUSY[:-1] + varint(2**40 + 1)),
-        ("busy: pause not the shortest", "payload", 0, BUSY[:-1] + b"\x80\0"),
+        ("busy: a pause not in its shortest form", "payload", 0, BUSY[:-1] + b"\x80\0"),
         ("snapshot: empty", "snapshot", 0, b""),
-        ("snapshot: no parts", "snapshot", 0, bytes(4) + write("snapshot", SNAPSHOT)[4:]),
+        ("snapshot: part 0 of 0", "snapshot", 0, bytes(4) + write("snapshot", SNAPSHOT)[4:]),
         ("snapshot: part 2 of 2", "snapshot", 0, b"\0\2\0\2" + write("snapshot", SNAPSHOT)[4:]),
-        ("snapshot: too many windows", "snapshot", 0, b"\0\0\0\1" + TEN + bytes(100)),
-        ("snapshot: missing above the top", "snapshot", 0, b"\0\0\0\1\1" + origin(NODE) + b"\5\1\5\1\0"),
-        ("snapshot: no sections", "snapshot", 0, b"\0\0\0\1\0"),
+        ("snapshot: 2^64 - 1 windows", "snapshot", 0, b"\0\0\0\1" + TEN + bytes(100)),
+        ("snapshot: missing numbers above the top", "snapshot", 0, b"\0\0\0\1\1" + origin(NODE) + b"\5\1\5\1\0"),
+        ("snapshot: without the number of sections", "snapshot", 0, b"\0\0\0\1\0"),
         ("snapshot: cut off", "snapshot", 0, write("snapshot", SNAPSHOT)[:-1]),
-        ("snapshot: used too much", "snapshot", 0, write("snapshot", SNAPSHOT)[:-1] + varint(2**60 + 1)),
+        ("snapshot: a use above 2^60", "snapshot", 0, write("snapshot", SNAPSHOT)[:-1] + varint(2**60 + 1)),
     ]  # fmt: skip
 
 

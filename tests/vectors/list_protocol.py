@@ -1,4 +1,4 @@
-"""protocol.json: whole datagrams with their content. list_dropped.py has those that are dropped."""
+"""Datagrams for protocol.json, with their content. list_dropped.py has those that are dropped."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def report(*sections: Body, first: int = 1, last: int = 1, **other: object) -> B
 
 
 def service(number: int, **other: int) -> Body:
-    """The responses of a service. All 64 bits of its fingerprint are sent."""
+    """Return the busy responses of a service, with all 64 bits of its fingerprint."""
     name = number * 0x9E37_79B9_7F4A_7C15 % 2**64
     return {"service": name, "answers": 1, "age_us": 5_000, "pause_us": 0, **other}
 
@@ -54,24 +54,24 @@ Case = tuple[str, str, str, int, Body]
 REPORTS: list[Case] = [
     ("one hit", "shared", "report", 0, report(section([[fingerprint(1), 1, False]]))),
     ("no sections, so that no report number is missing", "shared", "report", 0, report(first=7, last=7)),
-    ("all lengths of hits", "shared", "report", 0, report(
+    ("numbers of hits of all encoded lengths", "shared", "report", 0, report(
         section([[fingerprint(n), hits, n % 2 == 0] for n, hits in enumerate(
             (1, 63, 64, 8191, 8192, 2**20 - 1, 2**20, 2**27, 2**32 - 1))]),
         first=300, last=300)),
     ("several rules and ages, one rule twice", "shared", "report", 0, report(
         section(entries(3)), section(entries(2), age_us=0), section(entries(1), rule=0),
         section(entries(3)), first=2**32, last=2**32)),
-    ("coarse quanta, the greatest age", "shared", "report", 0, report(
+    ("coarse quanta and the greatest age", "shared", "report", 0, report(
         section(entries(2), quantum=1000), section(entries(2), quantum=2**40, age_us=2**40))),
-    ("a repair that sums up five numbers", "shared", "report", 0, report(
+    ("a repair that combines five reports", "shared", "report", 0, report(
         section(entries(4)), first=5, last=9)),
     ("the greatest numbers and the longest span", "shared", "report", 0, report(
         first=2**64 - 2**32, last=MOST)),
     ("relayed for another origin", "shared", "report", 1, report(
         section(entries(2)), origin=OTHER, first=3, last=4)),
     ("padded", "shared", "report", 0, report(section(entries(100)), padded=True)),
-    ("full", "shared", "report", 0, report(section(entries(142)), padded=True)),
-    ("full and relayed", "shared", "report", 1, report(
+    ("as many entries as fit", "shared", "report", 0, report(section(entries(142)), padded=True)),
+    ("as many entries as fit, relayed", "shared", "report", 1, report(
         section(entries(142)), padded=True, origin=OTHER)),
 ]  # fmt: skip
 
@@ -86,9 +86,9 @@ OTHERS: list[Case] = [
     ("longest digest", "shared", "digest", 0, {"origins": [
         {"node": n, "incarnation": 2**63 + n, "top": n} for n in range(69)]}),
     ("request for a snapshot", "shared", "snapshot_request", 0, {}),
-    ("snapshot of nothing", "shared", "snapshot", 0, {
+    ("snapshot without windows and sections", "shared", "snapshot", 0, {
         "part": 0, "parts": 1, "windows": [], "sections": []}),
-    ("snapshot, a middle part", "shared", "snapshot", 0, {
+    ("middle part of a snapshot", "shared", "snapshot", 0, {
         "part": 1, "parts": 65535,
         "windows": [
             {**NODE, "top": 300, "missing": [[2, 3], [299, 300]]},
@@ -98,7 +98,7 @@ OTHERS: list[Case] = [
             {"rule": RULE, "entries": [[fingerprint(1), 0], [fingerprint(2), 127], [fingerprint(3), 128]]},
             {"rule": 1, "entries": [[fingerprint(4), 2**60]]},
             {"rule": RULE, "entries": [[fingerprint(5), 16 * 200]]}]}),
-    ("membership", "shared", "swim", 0, {"bytes_hex": "00ff10"}),
+    ("membership message", "shared", "swim", 0, {"bytes_hex": "00ff10"}),
     ("hello with a challenge", "shared", "hello", 0, {
         "challenge": 2**63 + 5, "echo": 0, "top": 0, "rules": 2**64 - 2,
         "slack_us": 0, "slack_age_us": 0, "address": "192.0.2.7:7373"}),
@@ -107,18 +107,18 @@ OTHERS: list[Case] = [
         "slack_us": 80_000, "slack_age_us": 2**40, "address": "[2001:db8::7]:65535"}),
     ("leave", "shared", "leave", 0, {}),
     ("a busy response", "shared", "payload", 0, {"number": 1, "age_us": 0, "entries": [service(1)]}),
-    ("busy responses, pauses, the greatest times", "shared", "payload", 0, {
+    ("busy responses with pauses and the greatest times", "shared", "payload", 0, {
         "number": MOST, "age_us": 2**40, "entries": [service(2, answers=255, age_us=0), service(3, pause_us=2_000_000),
         service(4, age_us=2**40, pause_us=2**40), {**service(0), "service": MOST}]}),
     ("no busy responses", "shared", "payload", 0, {"number": 300, "age_us": 50_000, "entries": []}),
-    ("busy responses of as many services as are sent at once", "shared", "payload", 0, {
+    ("busy responses of 55 services, the most that are sent at once", "shared", "payload", 0, {
         "number": 7, "age_us": 0, "entries": [service(n, age_us=2**40, pause_us=2**40) for n in range(55)]}),
     ("sealed with the first of two packet keys", "rotating", "hello", 0, {
         "challenge": 1, "echo": 2, "top": 3, "rules": 4,
         "slack_us": 5, "slack_age_us": 6, "address": "192.0.2.7:7373"}),
-    ("a name and a secret that are not ASCII", "binary", "leave", 0, {}),
-    ("without a secret", "open", "leave", 0, {}),
-    ("not sealed at all", "unsealed", "report", 0, report(section(entries(2)))),
+    ("sealed with a name and a secret that are not ASCII", "binary", "leave", 0, {}),
+    ("sealed without a secret", "open", "leave", 0, {}),
+    ("not sealed", "unsealed", "report", 0, report(section(entries(2)))),
 ]  # fmt: skip
 
 # Datagrams that nodes accept, but that this version does not send: name, keys, kind, flags, body,
@@ -173,11 +173,11 @@ def datagram(case: Case, number: int, more: bytes = b"", which: int = 0) -> Entr
 
 
 def written() -> list[Entry]:
-    """Datagrams that nodes read and write."""
+    """Return the datagrams that nodes read and write."""
     packets = [2**64 - 1, *range(1, 100)]
     return [datagram(case, packets[n]) for n, case in enumerate([*REPORTS, *OTHERS])]
 
 
 def later() -> list[Entry]:
-    """Datagrams that nodes only read."""
+    """Return the datagrams that nodes only read."""
     return [datagram(case[:5], 1000 + n, *case[5:]) for n, case in enumerate(LATER)]

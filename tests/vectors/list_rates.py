@@ -1,4 +1,4 @@
-"""rates.json: spellings of rates and bursts, what they mean, and those that are refused."""
+"""Cases for rates.json: valid rates and bursts with their values, and invalid ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BAD_TEXTS = {
     " ": "blank",
     "abc": "not a rate",
     "s": "no count",
-    "/": "nothing but the slash",
+    "/": "only a slash",
     "/s": "no count",
     "per s": "no count",
     "100/": "no unit",
@@ -47,12 +47,12 @@ BAD_TEXTS = {
     "100/2": "a period without a unit",
     "100/2.5": "a period without a unit",
     "10/fortnight": "no such unit",
-    "10/mo": "no such unit: minute and month must not be guessed",
+    "10/mo": "no such unit, as it could be minute or month",
     "10/us": "no such unit",
     "10/ns": "no such unit",
     "10/sx": "no such unit",
-    "10/s2": "something after the unit",
-    "10/2s3": "something after the unit",
+    "10/s2": "text after the unit",
+    "10/2s3": "text after the unit",
     "10/s s": "two units",
     "100/s/s": "two periods",
     "100 s": "neither / nor per",
@@ -87,7 +87,7 @@ BAD_TEXTS = {
     "10/wee\u212a": "a letter that is a k only in lower case",
     "10\u2215s": "a slash that is not ASCII",
     "10/s\0": "a NUL",
-    "10/s;": "something after the unit",
+    "10/s;": "text after the unit",
     "1000000001/s": "too fast",
     "1000000000.000000001/s": "too fast",
     "1000001/ms": "too fast",
@@ -109,9 +109,9 @@ BAD_TEXTS = {
     "1/" + "9" * 100 + "s": "too long, a hundred digits",
     "1/" + "9" * 40 + "ms": "too long, beyond 128 bits",
     "0." + "0" * 99 + "1/s": "a hundred digits after the point",
-    "18446744073709551617/s": "too fast; 1/s if it wrapped at 64 bits",
-    "340282366920938463463374607431768211457/s": "too fast; 1/s if it wrapped at 128 bits",
-    "1/18446744073709551617 s": "too long; 1 s if it wrapped at 64 bits",
+    "18446744073709551617/s": "too fast, but would be 1/s if it wrapped at 64 bits",
+    "340282366920938463463374607431768211457/s": "too fast, but would be 1/s if it wrapped at 128 bits",
+    "1/18446744073709551617 s": "too long, but would be 1 s if it wrapped at 64 bits",
 }
 
 BAD_NUMBERS: list[tuple[int | float | str, str]] = [

@@ -1,4 +1,4 @@
-"""tags.json: which values can be tags, as clients send them in JSON."""
+"""Cases for tags.json: which JSON values can be tags."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ USABLE = {
     "9007199254740991": "9007199254740991",
 }
 
-# The JSON text of a value, and why it cannot be a tag.
+# The JSON text of a value that is not a tag, and the reason.
 UNUSABLE = {
     "null": "no value",
     "true": "a boolean",
     "false": "a boolean",
     '""': "empty text",
-    '"x\\ud800"': "a high surrogate alone: the text has no UTF-8",
-    '"\\udc00x"': "a low surrogate alone: the text has no UTF-8",
+    '"x\\ud800"': "a single high surrogate, which has no UTF-8 encoding",
+    '"\\udc00x"': "a single low surrogate, which has no UTF-8 encoding",
     "1.5": "not a whole number",
     "-0.5": "not a whole number",
-    "1e400": "infinite, where numbers are floats",
+    "1e400": "a number that is infinite as a float",
     "[]": "a list",
-    '["x"]': "a list, as of a parameter that is given twice",
-    '["x", "x"]': "a list, as of a parameter that is given twice",
+    '["x"]': "a list, as parsers make of a repeated parameter",
+    '["x", "x"]': "a list, as parsers make of a repeated parameter",
     "[[42]]": "a list",
     "{}": "an object",
     '{"x": "x"}': "an object",
@@ -42,7 +42,7 @@ UNUSABLE = {
 
 
 def tags() -> dict[str, list[dict[str, object]]]:
-    """Return both lists."""
+    """Return the values that can be tags, and the values that cannot."""
     return {
         "usable": [{"json": value, "tag": tag} for value, tag in USABLE.items()],
         "unusable": [{"json": value, "why": why} for value, why in UNUSABLE.items()],
