@@ -189,21 +189,21 @@ def shapes() -> list[Entry]:
         case("a thousand and one rules", "domains", ["1000"], too_many[0].replace("[domains]", "[domains]" + MARK), too_many[1]),
         case("the first of two mistakes", "zebra", ["unknown key"],
              "zebra = 1 #!\napple = 2\n", None),
-        case("default twice", "domains.default", ["default"],
+        case("two definitions of the default domain", "domains.default", ["default"],
              "rate = 1\n[domains.default] #!\nrate = 2\n",
              {"rate": 1, "domains": {"default": {"rate": 2}}}),
-        case("default twice, with rules", "domains.default", ["default"],
+        case("two definitions of the default domain, with rules", "domains.default", ["default"],
              "rules = [{ rate = 1 }]\n[domains.api]\nrate = 1\n[domains.default] #!\nrate = 2\n",
              {"rules": [{"rate": 1}], "domains": {"api": {"rate": 1}, "default": {"rate": 2}}}),
     ]
 
 
 def no_rules() -> list[Entry]:
-    """Configurations that limit nothing, without saying so."""
+    """Return configurations without a limit that are not declared unlimited."""
     says = ["rate", 'rate = "unlimited"']
     alone = ['"unlimited"', RATE_SAYS]
     return [
-        case("nothing", "rate", says, "", {}),
+        case("an empty configuration", "rate", says, "", {}),
         case("only a comment", "rate", says, "# nothing yet\n", None),
         case("only dry_run", "rate", says, "dry_run = false\n", {"dry_run": False}),
         case("only a table", "rate", says, "table = { size = 5 }\n", {"table": {"size": 5}}),
@@ -233,10 +233,10 @@ def no_rules() -> list[Entry]:
 def names() -> list[Entry]:
     wide = "é" * 128
     return [
-        case("two rules of one name", "rules[1].name", ["a"],
+        case("two rules with the same name", "rules[1].name", ["a"],
              'rules = [\n  { name = "a", rate = 1 },\n  { name = "a", rate = 2 }, #!\n]\n',
              {"rules": [{"name": "a", "rate": 1}, {"name": "a", "rate": 2}]}),
-        case("two rules of one name in a domain", "domains.api.rules[2].name", ["twin"],
+        case("two rules with the same name in a domain", "domains.api.rules[2].name", ["twin"],
              "[[domains.api.rules]]\nname = 'twin'\nrate = 1\n[[domains.api.rules]]\nrate = 2\n"
              "[[domains.api.rules]]\nrate = 3\nname = 'twin' #!\n",
              {"domains": {"api": {"rules": [
@@ -263,12 +263,12 @@ def names() -> list[Entry]:
 def unknown_keys() -> list[Entry]:
     say = "unknown key"
     return [
-        case("unknown key, near rate", "rat", [say, "rate"], 'rat = "1/s" #!\n', {"rat": "1/s"}),
-        case("unknown key, near dry_run", "dryrun", [say, "dry_run"],
+        case("unknown key, similar to rate", "rat", [say, "rate"], 'rat = "1/s" #!\n', {"rat": "1/s"}),
+        case("unknown key, similar to dry_run", "dryrun", [say, "dry_run"],
              "rate = 1\n\n# no limits yet\ndryrun = true #!\n", {"rate": 1, "dryrun": True}),
-        case("unknown key, near domains", "domain", [say, "domains"],
+        case("unknown key, similar to domains", "domain", [say, "domains"],
              "[domain] #!\n", {"domain": {}}),
-        case("unknown key, near nothing", "zzz", [say, "zzz"], "zzz = 1 #!\n", {"zzz": 1}),
+        case("unknown key, similar to no known key", "zzz", [say, "zzz"], "zzz = 1 #!\n", {"zzz": 1}),
         case("unknown key in a domain", "domains.api.brst", [say, "burst"],
              "[domains.api]\nrate = 1\nbrst = 2 #!\n",
              {"domains": {"api": {"rate": 1, "brst": 2}}}),
@@ -295,14 +295,14 @@ def syntax() -> list[Entry]:
     texts = {
         "no value": "rate = #!\n",
         "no equals sign": 'burst = 3\nrate "1/s" #!\n',
-        "an open string": '# a\nrate = "1/s #!\n',
-        "an open table header": "rate = 1\n\n[domains.api #!\nburst = 3\n",
+        "an unterminated string": '# a\nrate = "1/s #!\n',
+        "an unterminated table header": "rate = 1\n\n[domains.api #!\nburst = 3\n",
         "an unquoted text": "rate = 100/s #!\n",
         "a capital True": "rate = 1\ndry_run = True #!\n",
         "an unknown escape": 'rate = "\\q" #!\n',
-        "a key twice": "rate = 1\nburst = 2\nrate = 3 #!\n",
-        "a table twice": "[domains.api]\nrate = 1\n[domains.web]\n[domains.api] #!\nburst = 2\n",
-        "a key twice in a rule": "rules = [\n  { rate = 1, rate = 2 }, #!\n]\n",
+        "a repeated key": "rate = 1\nburst = 2\nrate = 3 #!\n",
+        "a repeated table": "[domains.api]\nrate = 1\n[domains.web]\n[domains.api] #!\nburst = 2\n",
+        "a repeated key in a rule": "rules = [\n  { rate = 1, rate = 2 }, #!\n]\n",
         "a control character": "rate = 1\nburst = 2 \u0001 #!\n",
     }
     return [case(f"TOML: {name}", None, [], toml, None) for name, toml in texts.items()]

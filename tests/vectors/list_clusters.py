@@ -1,7 +1,7 @@
 """The key `cluster` in configs.json.
 
-Every language opens the good ones, some several times at once: they listen on any free port of
-this machine. Defaults and other addresses are looked at by the core's own tests.
+Every language opens the good cases, some of them several times at once, so these nodes listen on
+any free port of this machine. The core's own tests check the defaults and other addresses.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def good() -> list[Entry]:
             },
         ),
         limited(
-            "a cluster by multicast",
+            "a cluster with multicast",
             f'[cluster]\nname = "web"\nsecret = "{SECRET}"\nlisten = "{HERE}"\npeers = []\n'
             'multicast = "239.73.73.73:7373"\ninterface = "127.0.0.1"\nmulticast_ttl = 0\n',
             {
@@ -59,13 +59,13 @@ def good() -> list[Entry]:
               ("retention", "1s"), ("retention", "10min"), ("retention_bytes", 64000),
               ("retention_bytes", "64 KB"), ("retention_bytes", "1000000000 B"), ("pacing", False), ("busy", False),
           ]],
-        *[limited(f"a cluster with a table: {size}",
+        *[limited(f"a cluster with a table of size {size}",
                f'cluster = {{ name = "web", listen = "{HERE}" }}\n'
                f"table = {{ private = true, size = {shown} }}\n",
                {"cluster": {"name": "web", "listen": HERE},
                 "table": {"private": True, "size": size}})
           for size, shown in ((1, "1"), ("5 MB", '"5 MB"'))],
-        limited("a cluster, then domains",
+        limited("a cluster before domains",
              f'[cluster]\nname = "web"\nlisten = "{HERE}"\n[domains.api]\nrate = 5\n',
              {"cluster": {"name": "web", "listen": HERE}, "domains": {"api": {"rate": 5}}}),
     ]  # fmt: skip
@@ -162,7 +162,7 @@ def secrets() -> list[Entry]:
         case("a secret file with an empty path", "cluster.secret", ["path"],
              file + "secret = { file = '' } #!\n",
              {"cluster": {"name": "web", "secret": {"file": ""}}}),
-        case("a secret file by number", "cluster.secret.file", ["text"],
+        case("a secret file that is a number", "cluster.secret.file", ["text"],
              file + "secret = { file = 3 } #!\n",
              {"cluster": {"name": "web", "secret": {"file": 3}}}),
         case("unknown key in secret", "cluster.secret.fiel", ["unknown key", "file"],
@@ -180,7 +180,7 @@ def secrets() -> list[Entry]:
 
 
 def confined() -> list[Entry]:
-    """Without a secret, no address but this machine's own."""
+    """Return cases without a secret, whose addresses are not loopback addresses."""
     says = ["there is no secret", "without_secret = true"]
     return [
         *[wrong("listen", text, says)
@@ -284,7 +284,7 @@ def unknown_keys() -> list[Entry]:
         wrong("secrets", SECRET, [say, "secret"]),
         wrong("zzzzzzzz", 5, [say, "retention_bytes"]),
         wrong("rate", 5, [say, "name"]),
-        case("unknown key, near cluster", "clustr", [say, "cluster"], 'clustr.name = "a" #!\n',
+        case("unknown key, similar to cluster", "clustr", [say, "cluster"], 'clustr.name = "a" #!\n',
              {"clustr": {"name": "a"}}),
         case("cluster in a domain", "domains.api.cluster", [say],
              "[domains.api]\nrate = 1\n[domains.api.cluster] #!\nname = 'a'\n",

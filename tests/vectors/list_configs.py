@@ -8,7 +8,7 @@ Entry = dict[str, object]
 
 
 def good() -> list[Entry]:
-    """Every case: name, TOML, object."""
+    """Return all cases."""
     long_name = "n" * 255
     return [
         made("one rate", 'rate = "100/s"\n', {"rate": "100/s"}),
@@ -27,12 +27,12 @@ def good() -> list[Entry]:
         made("a number as text", 'rate = "2.5"\n', {"rate": "2.5"}),
         made("the largest burst", 'rate = "1/s"\nburst = 1_099_511_627_776\n',
              {"rate": "1/s", "burst": 2**40}),
-        made("TOML's other numbers", "rate = 1_000\nburst = 0x10\n", {"rate": 1000, "burst": 16}),
-        made("TOML's other strings and quoted keys", "'rate' = '5 per 2 minutes'\n",
+        made("other number formats of TOML", "rate = 1_000\nburst = 0x10\n", {"rate": 1000, "burst": 16}),
+        made("other string formats of TOML, and quoted keys", "'rate' = '5 per 2 minutes'\n",
              {"rate": "5 per 2 minutes"}),
         made("CRLF", 'rate = "1/s"\r\nburst = 3\r\n', {"rate": "1/s", "burst": 3}),
         made("no newline at the end", 'rate = "1/s"', {"rate": "1/s"}),
-        made("no rules in a list", "rules = []\n", {"rules": []}),
+        made("an empty list of rules", "rules = []\n", {"rules": []}),
         made("unlimited", 'rate = "unlimited"\n', {"rate": "unlimited"}),
         made("unlimited in dry run", 'rate = "unlimited"\ndry_run = true\n',
              {"rate": "unlimited", "dry_run": True}),
@@ -153,7 +153,7 @@ def many_rules(sizes: list[int]) -> tuple[str, Entry]:
 
 
 def made(name: str, toml: str, config: Entry, only: tuple[str, ...] = ()) -> Entry:
-    """With the rules of every domain, or of those named in `only`."""
+    """Return a case with the rules of every domain, or of those named in `only`."""
     rules = {
         domain: [{"name": rule.name, "limit": rule.burst} for rule in made_of.rules]
         for domain, made_of in load(config).items()

@@ -1,4 +1,4 @@
-"""inputs.json: bad and odd arguments, call by call; and errors.json: the table of error kinds."""
+"""Cases for inputs.json (wrong and unusual arguments), and the error kinds for errors.json."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ Entry = dict[str, object]
 
 CONFIG: Config = {"rate": "10/s", "burst": 10}
 ALL = ["python", "node", "wasm", "c", "rust"]
-DYNAMIC = ["python", "node", "wasm"]  # where an argument may be negative, NaN, or of any type
-POINTERS = ["python", "node", "wasm", "c"]  # where a tag may be null
-BYTES = ALL  # tags that are not UTF-8
+DYNAMIC = ["python", "node", "wasm"]  # in these, an argument may be negative, NaN, or of any type
+POINTERS = ["python", "node", "wasm", "c"]  # in these, a tag may be null
+BYTES = ALL  # in these, a tag may be bytes that are not UTF-8
 
 NOT_COSTS: list[object] = [
     -1, 1.5, 0.5, -0.5, "NaN", "Infinity", "-Infinity", 1e300, -1e300, {"text": "3"}, {"text": ""}
@@ -54,7 +54,7 @@ def case(
 
 
 def good(name: str, call: str, args: Entry, languages: list[str] = ALL) -> Entry:
-    """Return a valid call with the answer of the model, for a new throttle."""
+    """Return a valid call, and the answer of the model for a new throttle."""
     throttle = Throttle(CONFIG)
     answer = throttle.check(
         0,
@@ -103,10 +103,10 @@ def costs() -> list[Entry]:
         made.append(good(f"{call} without a cost", call, {"tag": "t"}))
     made.append(good("partial above the burst", "check", {"tag": "t", "cost": 11, "partial": True}))
     args = {"tag": "t", "cost": 11, "allow_debt": True}
-    made.append(good("debt above the burst", "check", args))
+    made.append(good("allow_debt cost above the burst", "check", args))
     made.append(case("refund above the burst", "refund", {"tag": "t", "cost": 11}, None, ALL))
     args = {"tag": "t", "cost": 11, "age_ms": 0}
-    made.append(case("charge_local above the burst", "charge_local", args, None, ALL))
+    made.append(case("charge_local with a cost above the burst", "charge_local", args, None, ALL))
     return made
 
 
@@ -119,8 +119,8 @@ def times() -> list[Entry]:
         args: Entry = {"tag": "t", "cost": 1, "age_ms": value}
         name = f"charge_local with age {shown(value)}"
         made.append(case(name, "charge_local", args, "argument", DYNAMIC))
-    made.append(good("max_delay 0", "check", {"tag": "t", "max_delay_ms": 0}))
-    made.append(good("max_delay of half a millisecond", "check", {"tag": "t", "max_delay_ms": 0.5}))
+    made.append(good("check with max_delay 0", "check", {"tag": "t", "max_delay_ms": 0}))
+    made.append(good("check with max_delay 0.5 ms", "check", {"tag": "t", "max_delay_ms": 0.5}))
     args = {"tag": "t", "cost": 1, "age_ms": 0}
     made.append(case("charge_local with age 0", "charge_local", args, None, ALL))
     return made
@@ -131,18 +131,18 @@ def tags() -> list[Entry]:
     for call in ("check", "allow", "peek", "refund", "reset", "charge_local"):
         more: Entry = {"cost": 1, "age_ms": 0} if call == "charge_local" else {}
         args: Entry = {"tag": None, **more}
-        made.append(case(f"{call} of null", call, args, "argument", POINTERS))
+        made.append(case(f"{call} with null as tag", call, args, "argument", POINTERS))
         args = {"tag": 5, **more}
-        made.append(case(f"{call} of a number", call, args, "argument", DYNAMIC))
+        made.append(case(f"{call} with a number as tag", call, args, "argument", DYNAMIC))
     for name, tag in (("a list", ["t"]), ("a bool", True), ("an empty list", [])):
-        made.append(case(f"check of {name}", "check", {"tag": tag}, "argument", DYNAMIC))
-    made.append(good("check of an empty tag", "check", {"tag": ""}))
-    made.append(good("check of a NUL", "check", {"tag": "\0"}))
+        made.append(case(f"check with {name} as tag", "check", {"tag": tag}, "argument", DYNAMIC))
+    made.append(good("check with an empty tag", "check", {"tag": ""}))
+    made.append(good("check with a NUL as tag", "check", {"tag": "\0"}))
     megabyte = {"repeat": "x", "times": 1_048_576}
-    made.append(good("check of a megabyte", "check", {"tag": megabyte}))
-    made.append(good("allow of a megabyte", "allow", {"tag": megabyte}))
+    made.append(good("check with a tag of a megabyte", "check", {"tag": megabyte}))
+    made.append(good("allow with a tag of a megabyte", "allow", {"tag": megabyte}))
     for hexes in ("ff00fe", "", "c328", "eda080"):
-        name = f"check of bytes {hexes or '(none)'}"
+        name = f"check with the bytes {hexes or '(none)'} as tag"
         made.append(good(name, "check", {"tag": {"bytes_hex": hexes}}, BYTES))
     return made
 

@@ -1,7 +1,7 @@
 """The key `table` in configs.json.
 
-A named table is a file that would stay, so no good case has a name; the languages' own tests open
-named ones in folders of their own.
+A named table is a file that would remain after the test, so no good case has a name. The tests of
+each language open named tables in separate folders.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ def good() -> list[Entry]:
         limited("a table that is not private", "table = { private = false }\n",
              {"table": {"private": False}}),
         limited("an empty table", "rate = 2\n[table]\n", {"rate": 2, "table": {}}),
-        limited("a table for so many tags", "table.size = 5_000\n", {"table": {"size": 5000}}),
+        limited("a table for 5000 tags", "table.size = 5_000\n", {"table": {"size": 5000}}),
         limited("a table for one tag", "table = { size = 1 }\n", {"table": {"size": 1}}),
-        limited("a table of so many bytes", 'table = { size = "2 MB" }\n',
+        limited("a table of 2 MB", 'table = { size = "2 MB" }\n',
              {"table": {"size": "2 MB"}}),
         limited("a private table with its size", '[table]\nsize = "5000 tags"\nprivate = true\n',
              {"table": {"size": "5000 tags", "private": True}}),
         *[limited(f"a table of {size!r}", f'table = {{ private = true, size = "{size}" }}\n',
                {"table": {"private": True, "size": size}})
           for size in ("1000 tags", "3000000 bytes", "900kb", " 2 MiB ", "1024 KiB", "1M")],
-        limited("a table, then domains", '[table]\nsize = 100\n[domains.api]\nrate = "10/s"\n',
+        limited("a table before domains", '[table]\nsize = 100\n[domains.api]\nrate = "10/s"\n',
              {"table": {"size": 100}, "domains": {"api": {"rate": "10/s"}}}),
     ]  # fmt: skip
 
@@ -101,7 +101,7 @@ def sizes() -> list[Entry]:
         *[case(f"table size {text!r}", "table.size", [text, SIZE_SAYS],
                f'table = {{ size = "{text}" }} #!\n', {"table": {"size": text}})
           for text in odd],
-        case("table size of no tags as text", "table.size", ["tags, or bytes", "got 0"],
+        case("table size of 0 tags as text", "table.size", ["tags, or bytes", "got 0"],
              'table = { size = "0 tags" } #!\n', {"table": {"size": "0 tags"}}),
         case("table size is a number as text", "table.size", [SIZE_SAYS, 'got the text "1000"'],
              'table = { size = "1000" } #!\n', {"table": {"size": "1000"}}),
@@ -139,11 +139,11 @@ def combinations() -> list[Entry]:
 def unknown_keys() -> list[Entry]:
     say = "unknown key"
     return [
-        case("unknown key in table, near size", "table.sise", [say, "size"],
+        case("unknown key in table, similar to size", "table.sise", [say, "size"],
              "[table]\nsise = 5 #!\n", {"table": {"sise": 5}}),
-        case("unknown key in table, near nothing", "table.zzzzzz", [say, "private"],
+        case("unknown key in table, similar to no known key", "table.zzzzzz", [say, "private"],
              "table = { zzzzzz = 5 } #!\n", {"table": {"zzzzzz": 5}}),
-        case("unknown key, near table", "tabel", [say, "table"], 'tabel = "web" #!\n',
+        case("unknown key, similar to table", "tabel", [say, "table"], 'tabel = "web" #!\n',
              {"tabel": "web"}),
         case("table in a domain", "domains.api.table", [say, "table"],
              '[domains.api]\nrate = 1\ntable = "web" #!\n',

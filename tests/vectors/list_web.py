@@ -1,6 +1,6 @@
-"""web.json: requests to HTTP middleware, and the expected decisions and responses.
+"""Cases for web.json: requests to HTTP middleware, with the expected decisions and responses.
 
-Every step states by hand what the author expects in part; the model gives the rest.
+Many steps state results that the author expects, and the model must agree. It adds the others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ IPV6 = "2001:db8:1:2:3:4:5:6"
 
 
 class Case:
-    """One middleware, and the requests that it gets."""
+    """A middleware, and the requests that it receives."""
 
     def __init__(self, name: str, why: str, /, **options: object) -> None:
         self.name, self.why, self.options = name, why, options
@@ -74,7 +74,7 @@ TWO: list[object] = [
 def headers() -> list[Case]:
     cases = []
     for kind in ("standard", "draft-7", "draft-6", "x-ratelimit", "none", True, False, "draft-8"):
-        one = Case(f"headers {kind}", "one rule", rate="2/s", headers=kind)
+        one = Case(f"headers {kind}", "the fields of one rule", rate="2/s", headers=kind)
         for at in (0, 0, 0, 250 * MS, S, HOUR + 1):
             one.request(at)
         several = Case(f"headers {kind}, two rules", "the deciding rule", rules=TWO, headers=kind)
@@ -82,7 +82,7 @@ def headers() -> list[Case]:
             several.request(at)
         cases += [one, several]
     first = Case(
-        "the first response", "an untouched bucket after one unit", rate="100/s", burst=200
+        "the first response", "one unit is taken from a full bucket", rate="100/s", burst=200
     )
     first.request(
         0,
@@ -94,22 +94,33 @@ def headers() -> list[Case]:
     slow.request(0, expect_RateLimit='"default";r=4;t=3600')
     slow.request(1800 * S, expect_RateLimit='"default";r=3;t=2700')
     slow.request(2 * HOUR, expect_RateLimit='"default";r=4;t=3600')
-    fine = Case("a rate that is not whole", "rounding up, but not by a nanosecond", rate="3/s")
+    fine = Case(
+        "a rate that is not whole",
+        "times are rounded up, but 1 ns above a second is ignored",
+        rate="3/s",
+    )
     for at in (0, 333_333_333, 333_333_334, 666_666_667, S):
         fine.request(at)
     named = Case(
         "a rule's name",
-        "only printable ASCII as it is",
+        "characters that are not printable ASCII are percent-encoded",
         rules=[{"name": 'gr\u00fc\u00dfe "\\ \U0001f600', "rate": "1/s"}],
     )
     named.request(0, expect_RateLimit='"gr%C3%BC%C3%9Fe \\"\\\\ %F0%9F%98%80";r=0;t=1')
     named.request(0, expect_action="refuse")
-    legacy = Case("legacy fields", "beside the standard ones", rate="2/s", legacy_headers=True)
+    legacy = Case(
+        "legacy fields", "legacy fields follow the standard fields", rate="2/s", legacy_headers=True
+    )
     legacy.request(1_700_000_000 * S)
     legacy.request(1_700_000_000 * S + 500 * MS, expect_X_RateLimit_Reset="1700000002")
-    domain = Case("a domain's name", "names a single rule", rate="2/s", domain="login page")
+    domain = Case(
+        "a domain's name",
+        "a single rule has the name of its domain",
+        rate="2/s",
+        domain="login page",
+    )
     domain.request(0, expect_RateLimit='"login page";r=1;t=1')
-    large = Case("a large burst", "integers end at 15 digits", rate="1000000000/s", burst=2**40)
+    large = Case("a large burst", "integers have up to 15 digits", rate="1000000000/s", burst=2**40)
     large.request(0, expect_RateLimit=f'"default";r={2**40 - 1};t=1')
     return [*cases, first, slow, fine, named, legacy, domain, large]
 
@@ -126,31 +137,49 @@ def refusals() -> list[Case]:
         case.request(0)
         case.request(0, expect_action="refuse", expect_status=503, expect_Retry_After="1")
         cases.append(case)
-    later = Case("retry after", "whole seconds, rounded up, at least one", rate="1/minute")
+    later = Case(
+        "retry after",
+        "Retry-After is in whole seconds, rounded up, and at least 1",
+        rate="1/minute",
+    )
     later.request(0)
     later.request(0, expect_Retry_After="60")
     later.request(S, expect_Retry_After="59")
     later.request(S + 1, expect_Retry_After="59")
     later.request(60 * S - 1, expect_Retry_After="1")
     later.request(60 * S, expect_action="pass")
-    silent = Case("no Retry-After", "a refusal without it", rate="1/s", retry_after=False)
+    silent = Case("no Retry-After", "a refusal has no Retry-After", rate="1/s", retry_after=False)
     silent.request(0, expect_action="pass")
     silent.request(0, expect_action="refuse")
     bare = Case(
-        "no field at all", "neither kind of field", rate="1/s", headers="none", retry_after=False
+        "no field at all",
+        "a refusal has neither RateLimit fields nor Retry-After",
+        rate="1/s",
+        headers="none",
+        retry_after=False,
     )
     bare.request(0)
     bare.request(0, expect_action="refuse")
-    kept = Case("Retry-After by option", "as without it", rate="1/s", retry_after=True)
+    kept = Case("Retry-After by option", "true is the default", rate="1/s", retry_after=True)
     kept.request(0)
     kept.request(0, expect_Retry_After="1")
-    problem = Case("a problem of two rules", "names the rule", rules=TWO, body="problem+json")
+    problem = Case(
+        "a problem of two rules",
+        "the body names the rule that refuses",
+        rules=TWO,
+        body="problem+json",
+    )
     for _ in range(3):
         problem.request(0)
-    hammer = Case("charge_refused", "figures after the charge", rate="1/s", charge_refused=True)
+    hammer = Case(
+        "charge_refused",
+        "the fields include the charge for the refusal",
+        rate="1/s",
+        charge_refused=True,
+    )
     for at in (0, 0, 0, 500 * MS):
         hammer.request(at)
-    dry = Case("dry run", "refuses no request, and reports refusals", rate="1/s", dry_run=True)
+    dry = Case("dry run", "all pass, and fields show refusals", rate="1/s", dry_run=True)
     for at in (0, 0, S):
         dry.request(at, expect_action="pass")
     return [*cases, later, silent, bare, kept, problem, hammer, dry]
@@ -173,24 +202,42 @@ def clients() -> list[Case]:
     named.request(0, peer="testclient", expect_action="refuse")
     named.request(0, peer="test", expect_action="pass")
     named.request(0, peer="116.101.115.116", expect_action="pass")  # the bytes of "test"
-    behind_name = Case("named proxy", "its client", rate="1/minute", trusted_proxies=1)
+    behind_name = Case(
+        "named proxy",
+        "the client behind a proxy that has a name",
+        rate="1/minute",
+        trusted_proxies=1,
+    )
     behind_name.request(0, peer="proxy-1", forwarded=[OTHER], expect_action="pass")
     behind_name.request(0, peer="proxy-1", forwarded=[OTHER], expect_action="refuse")
     behind_name.request(0, peer="proxy-1", expect_action="pass")
     counted = Case(
-        "proxies by number", "entries from the right", rate="1/minute", trusted_proxies=1
+        "proxies by number",
+        "proxies are counted from the right",
+        rate="1/minute",
+        trusted_proxies=1,
     )
     counted.request(0, peer="10.0.0.1", forwarded=["6.6.6.6, 203.0.113.7"], expect_action="pass")
     counted.request(0, peer="10.0.0.2", forwarded=["203.0.113.7"], expect_action="refuse")
     counted.request(0, peer="10.0.0.2", forwarded=["203.0.113.7", OTHER], expect_action="pass")
-    listed = Case("proxies by network", "", rate="1/minute", trusted_proxies=["10.0.0.0/8", "unix"])
+    listed = Case(
+        "proxies by network",
+        "addresses in these networks are proxies",
+        rate="1/minute",
+        trusted_proxies=["10.0.0.0/8", "unix"],
+    )
     listed.request(0, peer="10.0.0.1", forwarded=["6.6.6.6, 203.0.113.7, 10.9.9.9"])
     listed.request(0, peer="", forwarded=["203.0.113.7"], expect_action="refuse")
     listed.request(0, peer=OTHER, forwarded=["203.0.113.7"], expect_action="pass")
-    prefix = Case("a prefix", "ipv6_prefix", rate="1/minute", ipv6_prefix=48)
+    prefix = Case("a prefix", "it determines the bucket", rate="1/minute", ipv6_prefix=48)
     prefix.request(0, peer=IPV6, expect_action="pass")
     prefix.request(0, peer="2001:db8:1:ffff::1", expect_action="refuse")
-    exempt = Case("exempt networks", "", rate="1/minute", allow=["203.0.113.0/24", "2001:db8::/32"])
+    exempt = Case(
+        "exempt networks",
+        "requests from them have no limit",
+        rate="1/minute",
+        allow=["203.0.113.0/24", "2001:db8::/32"],
+    )
     for _ in range(2):
         exempt.request(0, expect_action="none")
         exempt.request(0, peer=IPV6, expect_action="none")
@@ -205,7 +252,7 @@ def clients() -> list[Case]:
     )
     behind.request(0, peer="10.0.0.1", forwarded=["203.0.113.7"], expect_action="none")
     behind.request(0, peer="203.0.113.7", forwarded=[OTHER], expect_action="pass")
-    scopes = Case("scopes", "routes count apart", rate="1/minute")
+    scopes = Case("scopes", "each scope has its own buckets", rate="1/minute")
     scopes.request(0, scope="a", expect_action="pass")
     scopes.request(0, scope="b", expect_action="pass")
     scopes.request(0, scope="a", expect_action="refuse")
@@ -213,7 +260,12 @@ def clients() -> list[Case]:
 
 
 def tags() -> list[Case]:
-    header = Case("a header", "or else the address", rate="1/minute", tag="header:X-Api-Key")
+    header = Case(
+        "a header",
+        "the tag is the header, or the address without it",
+        rate="1/minute",
+        tag="header:X-Api-Key",
+    )
     header.request(0, tag="alice", expect_action="pass")
     header.request(0, tag="alice", peer=OTHER, expect_action="refuse")
     header.request(0, tag="bob", expect_action="pass")
@@ -224,7 +276,13 @@ def tags() -> list[Case]:
     header.request(0, peer=None, expect_action="refuse")
     header.request(0, peer="testclient", expect_action="pass")
     header.request(0, peer="testclient", expect_action="refuse")
-    exempt = Case("exempt tags", "", rate="1/minute", tag="header:X-Api-Key", allow=["root", OTHER])
+    exempt = Case(
+        "exempt tags",
+        "requests with them have no limit",
+        rate="1/minute",
+        tag="header:X-Api-Key",
+        allow=["root", OTHER],
+    )
     exempt.request(0, tag="root", expect_action="none")
     exempt.request(0, tag="root", expect_action="none")
     exempt.request(0, tag="alice", peer=OTHER, expect_action="none")
@@ -233,15 +291,15 @@ def tags() -> list[Case]:
 
 
 def costs() -> list[Case]:
-    fixed = Case("a fixed cost", "", rate="10/s", cost=4)
+    fixed = Case("a fixed cost", "each request has this cost", rate="10/s", cost=4)
     for at in (0, 0, 0, 200 * MS):
         fixed.request(at)
-    given = Case("costs of requests", "also none", rate="10/s", tag="header:X-Api-Key")
+    given = Case("costs of requests", "a cost can be 0", rate="10/s", tag="header:X-Api-Key")
     given.request(0, tag="a", cost=0, expect_action="pass", expect_taken=0)
     given.request(0, tag="a", cost=10, expect_action="pass")
     given.request(0, tag="a", cost=0, expect_action="pass")
     given.request(0, tag="a", cost=1, expect_action="refuse")
-    debt = Case("a cost above the burst", "passes on a full bucket, into debt", rate="1/s", burst=5)
+    debt = Case("a cost above the burst", "passes and leaves a debt", rate="1/s", burst=5)
     debt.request(0, cost=12, expect_action="pass", expect_taken=12)
     debt.request(0, cost=1, expect_action="refuse", expect_Retry_After="8")
     debt.request(11 * S, cost=12, expect_action="refuse", expect_Retry_After="1")
@@ -253,7 +311,7 @@ def costs() -> list[Case]:
 
 
 def delayed() -> list[Case]:
-    waits = Case("delayed requests", "until their turn", rate="1/s", max_delay=2)
+    waits = Case("delayed requests", "each request waits until its turn", rate="1/s", max_delay=2)
     waits.request(0, expect_action="pass")
     waits.request(0, expect_action="delay", expect_delay_ns=S)
     waits.request(0, expect_action="delay", expect_delay_ns=2 * S)
@@ -262,12 +320,12 @@ def delayed() -> list[Case]:
     waits.end_delay(S, 2, gone=True)
     waits.request(S, expect_action="delay", expect_delay_ns=S)
     waits.end_delay(2 * S, 6)
-    cannot = Case("a server that cannot wait", "refuses at once", rate="1/s", max_delay=2)
+    cannot = Case("a server that cannot wait", "requests are refused", rate="1/s", max_delay=2)
     cannot.request(0, can_delay=False, expect_action="pass")
     cannot.request(0, can_delay=False, expect_action="refuse")
     full = Case(
         "the most delayed requests",
-        "further ones are refused",
+        "requests above max_delayed are refused",
         rate="1/s",
         max_delay=9,
         max_delayed=1,
@@ -280,20 +338,31 @@ def delayed() -> list[Case]:
     full.request(S, expect_action="delay")
     full.end_delay(2 * S, 5)
     slow = Case(
-        "delayed refusals", "throttle_milliseconds", rate="1/minute", throttle_milliseconds=500
+        "delayed refusals",
+        "throttle_milliseconds delays a refusal",
+        rate="1/minute",
+        throttle_milliseconds=500,
     )
     slow.request(0)
     slow.request(0, expect_action="refuse", expect_delay_ns=500 * MS)
     slow.end_delay(500 * MS, 1)
     slow.request(500 * MS, can_delay=False, expect_action="refuse", expect_delay_ns=0)
-    failed = Case("failed requests", "are refunded", rate="2/minute", skip_failed_requests=True)
+    failed = Case(
+        "failed requests",
+        "failed requests are refunded",
+        rate="2/minute",
+        skip_failed_requests=True,
+    )
     failed.request(0)
     failed.finish(0, 0, success=False)
     failed.request(0, expect_RateLimit='"default";r=1;t=30')
     failed.finish(0, 2, success=True)
     failed.request(0, expect_RateLimit='"default";r=0;t=30')
     good = Case(
-        "successful requests", "are refunded", rate="2/minute", skip_successful_requests=True
+        "successful requests",
+        "successful requests are refunded",
+        rate="2/minute",
+        skip_successful_requests=True,
     )
     good.request(0)
     good.finish(0, 0, success=True)
@@ -304,22 +373,22 @@ def delayed() -> list[Case]:
 
 
 def labels() -> list[Case]:
-    """Default names of domains; the requests match methods and routes."""
+    """Return cases for default names of domains. The requests match the methods and routes."""
     both = Case(
         "methods and routes",
-        "name the domain",
+        "methods and routes name the domain",
         rate="2/s",
         methods=["POST"],
         routes=["/login", "/api/.*"],
     )
     both.request(0, expect_RateLimit='"POST /login /api/.*";r=1;t=1')
-    gets = Case("GET and HEAD", "belong together", rate="2/s", methods=["PUT", "GET"])
+    gets = Case("GET and HEAD", "GET includes HEAD", rate="2/s", methods=["PUT", "GET"])
     gets.request(0, expect_RateLimit='"GET HEAD PUT";r=1;t=1')
     return [both, gets]
 
 
 def bad() -> list[Entry]:
-    """Options that are errors: what the message contains."""
+    """Return wrong options, each with words that its error message contains."""
 
     def case(why: str, field: str, options: Entry, *says: str) -> Entry:
         return {"why": why, "field": field, "options": options, "says": list(says)}
@@ -335,20 +404,20 @@ def bad() -> list[Entry]:
         ),
         case("a negative cost", "cost", rate | {"cost": -1}, "0 or more", "-1"),
         case("no rate", "rate", {"status": 429}, "missing"),
-        case("a status that is no refusal", "status", rate | {"status": 200}, "400 to 599", "200"),
+        case("a status of success", "status", rate | {"status": 200}, "400 to 599", "200"),
         case("a status that is not whole", "status", rate | {"status": 429.5}, "whole"),
         case("methods in small letters", "methods", rate | {"methods": ["get"]}, '"GET"'),
         case("no methods", "methods", rate | {"methods": []}, "empty"),
-        case("one method", "methods", rate | {"methods": "GET"}, "list"),
-        case("a kind that is unknown", "headers", rate | {"headers": "draft7"}, "draft-7"),
+        case("a method without a list", "methods", rate | {"methods": "GET"}, "list"),
+        case("an unknown header format", "headers", rate | {"headers": "draft7"}, "draft-7"),
         case("a name in allow", "allow", rate | {"allow": ["root"]}, "address", "root"),
         case("a network with host bits", "allow", rate | {"allow": ["10.1.2.3/8"]}, "10.0.0.0/8"),
         case("a tag of an unknown kind", "tag", rate | {"tag": "cookie:x"}, "header:X-Api-Key"),
         case("a delay of a day", "max_delay", rate | {"max_delay": 86_400}, "3600"),
         case("a negative delay", "max_delay", rate | {"max_delay": -1}, "0"),
         case("too many delayed requests", "max_delayed", rate | {"max_delayed": 1e9}, "1000000"),
-        case("a number of a body", "body", rate | {"body": 5}, "text"),
-        case("seconds for a flag", "retry_after", rate | {"retry_after": 5}, "true or false"),
+        case("a number as body", "body", rate | {"body": 5}, "text"),
+        case("a number for a flag", "retry_after", rate | {"retry_after": 5}, "true or false"),
         case("text for a flag", "dry_run", rate | {"dry_run": "yes"}, "true or false"),
         case("a misspelled option", "max_deleyed", rate | {"max_deleyed": 1}, "max_delayed"),
         case("another library's name", "key_func", rate | {"key_func": "x"}, "tag"),
