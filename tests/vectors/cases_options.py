@@ -154,7 +154,7 @@ def partials() -> list[Sequence]:
     most.check(400 * MS, cost=15, partial=True, allowed=True, granted=1, balance=0)
 
     fewer = Sequence(
-        "partial_within_what_there_is",
+        "partial_within_balance",
         "A partial check grants the cost if the bucket has enough units.",
         TEN,
     )
@@ -208,7 +208,7 @@ def partials() -> list[Sequence]:
     ahead.check(0, cost=30, partial=True, max_delay_ns=S, allowed=False, retry_after_ns=1100 * MS)
 
     nothing = Sequence(
-        "partial_nothing_in_debt",
+        "partial_cost_zero_in_debt",
         "A partial check of cost 0 is refused until the debt is paid.",
         TEN,
     )
@@ -271,7 +271,7 @@ def debts() -> list[Sequence]:
     within.check(0, allow_debt=True, allowed=False, retry_after_ns=100 * MS)
 
     most = Sequence(
-        "allow_debt_most",
+        "allow_debt_cost_above_2_to_the_40",
         "With allow_debt, a cost counts as at most 2^40, even in a domain without rules.",
         {"rate": "1000000000/s", "burst": 10, "domains": {"free": {}}},
     )

@@ -43,7 +43,7 @@ def charged() -> list[Sequence]:
     sinking.check(106 * S, allowed=True, balance=0)
 
     peeks = Sequence(
-        "charge_refused_spares_peek",
+        "charge_refused_does_not_charge_peek",
         "A refused peek is not charged. A check that is refused despite max_delay is charged.",
         GOVERNOR,
     )

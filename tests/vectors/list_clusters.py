@@ -1,4 +1,4 @@
-"""The key `cluster` in configs.json.
+"""Cases for the key `cluster` in configs.json.
 
 Every language opens the good cases, some of them several times at once, so these nodes listen on
 any free port of this machine. The core's own tests check the defaults and other addresses.

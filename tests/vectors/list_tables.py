@@ -1,4 +1,4 @@
-"""The key `table` in configs.json.
+"""Cases for the key `table` in configs.json.
 
 A named table is a file that would remain after the test, so no good case has a name. The tests of
 each language open named tables in separate folders.
